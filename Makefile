@@ -1,0 +1,52 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PY := .venv/bin/python
+MINUTES ?= 10
+WORKERS ?= 2
+
+.PHONY: help setup demo test check bench soak lock clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+
+setup:  ## make .venv from the lock file and fetch the Spark connectors, once
+	@python=$$(tools/preflight.sh) && PYTHON="$$python" $(MAKE) --no-print-directory --silent .venv/.connectors
+
+.venv/.locked: requirements.lock tools/setup.sh tools/uv.lock
+	@tools/setup.sh "$(PYTHON)"
+	@touch $@
+
+.venv/.installed: .venv/.locked pyproject.toml
+	@.tools/uv/bin/uv pip install --quiet --python $(PY) --no-config --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/.connectors: .venv/.installed src/backcast/spark/versions.py
+	@$(PY) -m backcast.spark.packages
+	@touch $@
+
+demo: setup  ## restate a sample table beside a live writer, publish it, undo it
+	@$(PY) -m backcast.demo
+
+test: setup  ## run every test
+	@$(PY) -m pytest -n $(WORKERS) --durations=15 tests
+
+check: setup  ## lint, types, layers and the fast tests
+	@.venv/bin/ruff check --output-format=concise .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-logo
+	@.venv/bin/deptry src
+	@$(PY) -m pytest -q -n $(WORKERS) tests/unit tests/architecture
+
+bench: setup  ## measure the promises with numbers
+	@$(PY) -m bench
+
+soak: setup  ## kill it at every point, then at random, for MINUTES minutes
+	@$(PY) -m tests.crash.soak --minutes $(MINUTES)
+
+lock: setup  ## resolve the dependencies again within the bounds of pyproject.toml
+	@tools/lock.sh
+
+clean:  ## remove everything that the other targets made
+	@rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .demo .bench dist build
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

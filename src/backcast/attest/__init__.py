@@ -1,0 +1,1 @@
+"""Step 5, everything to evidence: what was done, provable later."""

@@ -1,0 +1,30 @@
+"""The commands by name. Plain data without imports, so that the overview prints before anything is loaded."""
+
+from __future__ import annotations
+
+GROUPS: dict[str, dict[str, str]] = {
+    "Start": {
+        "init": "Write a small working project into a folder.",
+        "doctor": "Check Java, packages, project, store, Spark and catalogs.",
+    },
+    "The flow": {
+        "plan": "Show what a run would change, and record it; nothing is written to any table.",
+        "run": "Compute the chunks of a planned run on its stage, then validate them.",
+        "diff": "Compare the stage of a run with the table, chunk by chunk.",
+        "validate": "Check the stage of a run again and print the verdict.",
+        "publish": "Make a validated stage visible in one commit.",
+        "undo": "Take a publish back in one commit and keep what the live writer wrote since.",
+        "backfill": "Plan, run and publish in one go.",
+    },
+    "Runs": {
+        "status": "Say where a run stands and what to type next.",
+        "list": "List runs, newest first.",
+        "wait": "Wait until a run is done or needs a person.",
+        "logs": "Print the recorded events of a run.",
+        "retry": "Put failed chunks back and run again.",
+        "cancel": "Give a run up and drop its stage; the table stays as it is.",
+        "gc": "Drop stages and tags that no run needs any more.",
+    },
+}
+
+SUMMARIES: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}

@@ -1,0 +1,164 @@
+"""The process in which Spark and user code live: `python -m backcast.cli.child FD`.
+
+Reads jobs from standard input, performs them on one control plane and writes messages to the given descriptor. Its own
+stdout and stderr belong to user code and the JVM. It must not outlive the command that started it, unless detached.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from backcast.cli.protocol import Job, Message
+from backcast.errors import BackcastError
+
+if TYPE_CHECKING:
+    from backcast.control import ControlPlane
+    from backcast.model.report import OnProgress, Progress
+
+_GRACE_SECONDS = 20.0
+
+
+def main() -> int:
+    messages = int(sys.argv[1])
+    # The JVM must not keep the other end waiting after this process has gone.
+    os.set_inheritable(messages, False)
+    signal.signal(signal.SIGTERM, _stop)
+    if os.environ.get("BACKCAST_FAULT"):
+        from backcast.testing.faults import arm_from_environment
+
+        arm_from_environment()
+    worker = Worker(messages)
+    return worker.work(_jobs(worker.busy))
+
+
+class Worker:
+    """Performs jobs one after the other on one control plane, which the first job opens."""
+
+    def __init__(self, messages: int) -> None:
+        self._messages = messages
+        self._control: ControlPlane | None = None
+        self.busy = threading.Event()
+        """Set while a job is under way."""
+
+    def work(self, jobs: queue.SimpleQueue[Job | None]) -> int:
+        """Until the other end closes or a job is stopped. An error ends one job, not the process."""
+        try:
+            while (job := jobs.get()) is not None:
+                self.busy.set()
+                self._send(self._answer(job))
+                self.busy.clear()
+        except KeyboardInterrupt:
+            self.busy.clear()
+            with suppress(BrokenPipeError):
+                self._send(Message("stopped"))
+            return 130
+        finally:
+            if self._control is not None:
+                self._control.close()
+        return 0
+
+    def _answer(self, job: Job) -> Message:
+        try:
+            if self._control is None:
+                self._control = _opened(job)
+            return Message("result", plain(perform(self._control, job, self._progress)))
+        except BackcastError as error:
+            traceback.print_exc()
+            return Message("error", error.as_dict(), traceback.format_exc())
+        except (Exception, SystemExit) as error:
+            traceback.print_exc()
+            return Message("crash", {"message": f"{type(error).__name__}: {error}"}, traceback.format_exc())
+
+    def _progress(self, progress: Progress) -> None:
+        self._send(Message("progress", progress.as_json()))
+
+    def _send(self, message: Message) -> None:
+        line = message.line()
+        while line:
+            line = line[os.write(self._messages, line) :]
+
+
+def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
+    """The job's verb on the control plane; documents out."""
+    from backcast.model.request import Request
+
+    given = job.arguments
+    match job.verb:
+        case "plan":
+            return control.plan(Request.model_validate(given["request"]), record=given["record"])
+        case "run":
+            return control.run(given["run_id"], on_progress)
+        case "retry":
+            return control.retry(given["run_id"], on_progress)
+        case "validate":
+            return control.validate(given["run_id"])
+        case "diff":
+            return control.diff(given["run_id"])
+        case "publish":
+            return control.publish(given["run_id"], on_progress)
+        case "undo":
+            return control.undo(given["run_id"], rewrite=given["rewrite"], on_progress=on_progress)
+        case "cancel":
+            return control.cancel(given["run_id"])
+        case "gc":
+            return control.gc(dry_run=given["dry_run"])
+        case "doctor":
+            return control.doctor()
+
+
+def plain(answer: Any) -> Any:
+    """A document, or a list of them, as JSON values."""
+    return [each.as_json() for each in answer] if isinstance(answer, list | tuple) else answer.as_json()
+
+
+def _opened(job: Job) -> ControlPlane:
+    from backcast.project.api import open_project
+
+    return open_project(job.project, profile=job.profile)
+
+
+def _jobs(busy: threading.Event) -> queue.SimpleQueue[Job | None]:
+    """Jobs as they arrive; None at the end. When the end comes while a job is under way, nobody waits for it: stop."""
+    waiting: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+
+    def listen() -> None:
+        detached = False
+        for line in sys.stdin.buffer:
+            job = Job.read(line)
+            detached = detached or job.detached
+            waiting.put(job)
+        waiting.put(None)
+        if not detached:
+            _leave(busy)
+
+    threading.Thread(target=listen, name="jobs", daemon=True).start()
+    return waiting
+
+
+def _leave(busy: threading.Event) -> NoReturn:
+    """Stop the job that is under way, and end by force when that, or closing, takes too long."""
+    deadline = time.monotonic() + _GRACE_SECONDS
+    stopped = False
+    while time.monotonic() < deadline:
+        if busy.is_set() and not stopped:
+            stopped = True
+            os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+    os._exit(1)
+
+
+def _stop(_signal: int, _frame: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

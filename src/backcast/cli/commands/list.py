@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from backcast.cli.opened import opened
+from backcast.cli.options import DEFAULTS, Common
+from backcast.cli.working import screen_of
+from backcast.errors import InvalidRequest
+
+
+def list_(
+    *,
+    dataset: Annotated[str | None, Parameter(help="Only runs that change this dataset.")] = None,
+    open: Annotated[bool, Parameter(help="Only runs that are not over.")] = False,
+    limit: Annotated[int, Parameter(help="At most this many.")] = 50,
+    common: Common = DEFAULTS,
+) -> None:
+    """List runs, newest first."""
+    if limit < 1:
+        raise InvalidRequest(f"--limit must be at least 1, not {limit}")
+    with opened(common) as control:
+        runs = control.list(dataset=dataset, open_only=open, limit=limit)
+    from backcast.cli.render.runs import render_runs
+
+    screen_of(common).show(runs, render_runs(runs, limit))

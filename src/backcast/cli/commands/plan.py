@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from backcast.cli.options import DEFAULTS, NO_REASON, NO_SCOPE, Common, PipelineName, ScopeOptions, WhyOptions
+from backcast.cli.request import to_request
+from backcast.cli.working import working
+from backcast.errors import PlanRefused
+
+
+def plan(
+    pipeline: PipelineName,
+    /,
+    *,
+    scope: ScopeOptions = NO_SCOPE,
+    why: WhyOptions = NO_REASON,
+    dry_run: Annotated[bool, Parameter(help="Compute and print the plan, record nothing.")] = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Show what a run would change, and record it; nothing is written to any table."""
+    request = to_request(pipeline, scope, why)
+    with working(common, "plan") as work:
+        answer = work.call("plan", "planning", request=request.as_json(), record=not dry_run)
+
+        from backcast.cli.render.plan import render_plan
+        from backcast.model.report import Plan
+
+        planned = Plan.model_validate(answer)
+        work.screen.show(planned, render_plan(planned))
+    return PlanRefused.exit_code if planned.refused else 0

@@ -1,0 +1,91 @@
+"""From arguments to a command's exit code: parsing, and the one place where errors become text."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+from cyclopts import App, CycloptsError, Parameter
+
+from backcast import __version__
+from backcast.cli.catalogue import SUMMARIES
+from backcast.cli.screen import Screen
+from backcast.errors import BackcastError, InvalidRequest
+
+INTERRUPTED = 130
+_BROKEN_PIPE = 141
+_FLAGS = frozenset({"--json", "--no-color", "--verbose"})
+_VALUED = frozenset({"--project", "--profile"})
+
+
+def dispatch(arguments: list[str]) -> int:
+    """Run the command that the arguments name. Never raises for an error: it is printed and becomes an exit code."""
+    screen = Screen(json="--json" in arguments, no_color="--no-color" in arguments, verbose="--verbose" in arguments)
+    try:
+        code = parser()(
+            hoisted(arguments), exit_on_error=False, print_error=False, result_action="return_value", console=screen.out
+        )
+        screen.flush()
+        return int(code or 0)
+    except BrokenPipeError:
+        # What reads our output has gone; the interpreter must not complain about the rest of it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except CycloptsError as error:
+        return screen.fail(usage(error))
+    except BackcastError as error:
+        return screen.fail(error)
+    except KeyboardInterrupt:
+        screen.note("stopped")
+        return INTERRUPTED
+    except Exception as error:
+        return screen.fail(unexpected(error), trace=traceback.format_exc())
+
+
+def parser() -> App:
+    """The application with its commands by import path: only the one that is called gets loaded."""
+    app = App(
+        name="backcast",
+        version=__version__,
+        default_parameter=Parameter(negative=()),
+        help_format="plaintext",
+        # An interrupt must reach the command: it has a child process to stop.
+        suppress_keyboard_interrupt=False,
+    )
+    for name, summary in SUMMARIES.items():
+        app.command(f"backcast.cli.commands.{name}:{_function(name)}", name=name, help=summary)
+    return app
+
+
+def hoisted(arguments: list[str]) -> list[str]:
+    """The arguments with common options in front of the command moved behind it; `help X` as `X --help`."""
+    front: list[str] = []
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        option = rest[0].partition("=")[0]
+        if option not in _FLAGS | _VALUED:
+            break
+        takes = 2 if option in _VALUED and "=" not in rest[0] else 1
+        front += rest[:takes]
+        rest = rest[takes:]
+    if rest[:1] == ["help"] and len(rest) > 1:
+        rest = [rest[1], "--help"]
+    return [*rest[:1], *front, *rest[1:]]
+
+
+def usage(error: CycloptsError) -> InvalidRequest:
+    """A parser's complaint as one of ours, with the command whose help explains more."""
+    chain = [each for each in (error.command_chain or ()) if each in SUMMARIES]
+    message = " ".join(str(error).split())
+    return InvalidRequest(message, hint=f"backcast {' '.join([*chain, '--help'])}")
+
+
+def unexpected(error: Exception) -> BackcastError:
+    message = f"unexpected {type(error).__name__}: {error}"
+    return BackcastError(message, hint="this is a bug in backcast; --verbose shows where")
+
+
+def _function(name: str) -> str:
+    """Commands whose name is a word of Python's own have a trailing underscore on their function."""
+    return f"{name}_" if name == "list" else name

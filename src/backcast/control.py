@@ -1,0 +1,321 @@
+"""ControlPlane: one short method per verb. The only door for the command line, Python callers and, later, the console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from backcast import status as status_report
+from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict
+from backcast.faults import point
+from backcast.model.diff import Diff
+from backcast.model.finding import Severity
+from backcast.model.report import GcItem, GcReport, OnProgress, Plan, Progress, Status
+from backcast.model.run import Event, Publication, Run
+from backcast.model.stage import recorded_base, recorded_staged, stage_of
+from backcast.model.states import EffectState, RunState
+from backcast.plan.pins import input_predicate
+from backcast.plan.step import Planning, make_manifest
+from backcast.publish import clean
+from backcast.publish.step import PublishJob
+from backcast.publish.step import publish as publish_step
+from backcast.publish.undo import undo as undo_step
+from backcast.run import drift
+from backcast.run.compute import Compute
+from backcast.run.lease import HeldLease, acquire
+from backcast.run.step import RunJob, stage_run
+from backcast.validate.diff import diff as diff_step
+from backcast.validate.step import Validation
+from backcast.validate.step import validate as validate_step
+
+if TYPE_CHECKING:
+    from backcast.model.manifest import Manifest
+    from backcast.model.report import Probe
+    from backcast.model.request import Request
+    from backcast.model.scope import Predicate
+    from backcast.model.time import Interval
+    from backcast.model.verdict import Verdict
+    from backcast.world import World
+
+_ALL = 100_000
+_CANCEL_WAIT = 120.0
+
+
+def quiet(progress: Progress) -> None:
+    """Report to nobody."""
+
+
+class ControlPlane:
+    """The verbs over one project. Every method can be repeated after a crash and continues where the last one stopped."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def plan(self, request: Request, *, record: bool = True) -> Plan:
+        """Resolve the request. Reads only; the one thing written is the planned run, and only when asked and not refused."""
+        world = self.world
+        spec = world.pipeline(request.pipeline)
+        store = world.store() if record else None
+        reader = world.reader()
+        planning = Planning(
+            spec=spec,
+            target=world.target(spec.output.name),
+            source=world.source,
+            transform=world.transform(spec.name),
+            engine=world.engine(),
+            code=world.identity(spec.name),
+            settings=spec.settings.model_copy(update={"spark": world.result_settings()}),
+            now=world.clock.now(),
+            rate=status_report.recorded_rate(reader, spec.name),
+            others=status_report.open_runs(reader, spec.output.table),
+        )
+        manifest = make_manifest(request, planning)
+        refused = any(finding.severity is Severity.BLOCK for finding in manifest.findings)
+        recorded = store is not None and not refused
+        if store is not None and recorded:
+            point("plan.before-record")
+            store.runs.create(manifest)
+            point("plan.after-record")
+        return Plan(manifest=manifest, sha256=manifest.sha256(), run_id=manifest.run_id(), recorded=recorded, refused=refused)
+
+    def run(self, run_id: str, on_progress: OnProgress = quiet) -> Run:
+        """Stage every chunk and validate the stage. Continues an interrupted run; refuses on drift."""
+        run = self.world.store().runs.run(run_id)
+        if run.state not in (RunState.PLANNED, RunState.APPROVED, RunState.RUNNING, RunState.STAGED):
+            hint = f"backcast retry {run.run_id}" if run.state is RunState.FAILED else f"backcast status {run.run_id}"
+            raise StateConflict(f"run {run.run_id} is {run.state}: there is nothing to stage", hint=hint)
+        with self._held(run.run_id) as lease:
+            return self._run_held(run.run_id, lease, on_progress)
+
+    def retry(self, run_id: str, on_progress: OnProgress = quiet) -> Run:
+        """Put failed chunks back to pending and go on."""
+        store = self.world.store()
+        run = store.runs.run(run_id)
+        if run.state is not RunState.FAILED:
+            raise StateConflict(f"run {run.run_id} is {run.state}, not failed", hint=f"backcast status {run.run_id}")
+        with self._held(run.run_id) as lease:
+            failed = [chunk.chunk_id for chunk in store.runs.chunks(run.run_id) if chunk.state == "failed"]
+            store.chunks.reset(run.run_id, failed)
+            base = recorded_base(store.runs.events(run.run_id))
+            store.runs.transition(run, RunState.RUNNING, token=lease.check().token, base=base, retried=len(failed))
+            return self._run_held(run.run_id, lease, on_progress)
+
+    def validate(self, run_id: str) -> Verdict:
+        """Judge the stage again, also when it was judged before."""
+        store = self.world.store()
+        run = store.runs.run(run_id)
+        with self._held(run.run_id) as lease:
+            run = store.runs.run(run.run_id)
+            if run.state in (RunState.ACCEPTED, RunState.REJECTED):
+                staged = recorded_staged(store.runs.events(run.run_id))
+                run = store.runs.transition(run, RunState.STAGED, token=lease.check().token, staged=staged)
+            if run.state is not RunState.STAGED:
+                raise StateConflict(f"run {run.run_id} is {run.state}: only a complete stage can be validated",
+                                    hint=f"backcast status {run.run_id}")
+            return self._validate_held(run, lease)
+
+    def diff(self, run_id: str) -> Diff:
+        """Base against stage, counts and digests per chunk."""
+        reader = self.world.reader()
+        run = reader.run(run_id)
+        events = reader.events(run.run_id)
+        manifest = reader.manifest(run.run_id)
+        return diff_step(
+            run.run_id,
+            manifest,
+            stage_of(run.run_id, recorded_base(events)),
+            recorded_staged(events),
+            reader.verdict(run.run_id),
+            self.world.target(run.dataset),
+            self.world.engine(),
+        )
+
+    def publish(self, run_id: str, on_progress: OnProgress = quiet) -> Publication:
+        """Make the validated stage visible in one commit."""
+        store = self.world.store()
+        name = store.runs.run(run_id).run_id
+        with self._held(name) as lease:
+            return publish_step(self._publish_job(name, lease, on_progress), store.runs.verdict(name))
+
+    def undo(self, run_id: str, *, rewrite: bool = False, on_progress: OnProgress = quiet) -> Publication:
+        """Take the newest publish back in one commit."""
+        name = self.world.store().runs.run(run_id).run_id
+        with self._held(name) as lease:
+            return undo_step(self._publish_job(name, lease, on_progress), rewrite=rewrite)
+
+    def cancel(self, run_id: str) -> Run:
+        """Give the run up and remove its stage. A process that works on it stops before its next chunk."""
+        store = self.world.store()
+        run = store.runs.run(run_id)
+        if run.state is RunState.CANCELLED:
+            return run
+        if run.state is not RunState.CANCELLING:
+            run = store.runs.transition(run, RunState.CANCELLING, detail="cancelled on request")
+        point("cancel.after-intent")
+        with self._held(run.run_id, wait=_CANCEL_WAIT) as lease:
+            effect = store.effects.begin(run.run_id, "forget", run.run_id)
+            point("cancel.before-forget")
+            self.world.target(run.dataset).forget(clean.stage_forget(run.run_id))
+            point("cancel.after-forget")
+            store.effects.end(effect, EffectState.LANDED)
+            return store.runs.transition(run, RunState.CANCELLED, detail="cancelled on request", token=lease.check().token)
+
+    def backfill(self, request: Request, on_progress: OnProgress = quiet) -> Publication:
+        """Plan, run and publish in one go; stops at the first refusal."""
+        plan = self.plan(request)
+        if plan.refused:
+            blocking = [finding for finding in plan.findings if finding.severity is Severity.BLOCK]
+            raise PlanRefused("; ".join(each.reason for each in blocking), hint=blocking[0].remedy)
+        run = self.run(plan.run_id, on_progress)
+        if run.state is RunState.REJECTED:
+            raise Refused(f"run {run.run_id} was rejected: {run.detail}", hint=f"backcast validate {run.run_id}")
+        return self.publish(run.run_id, on_progress)
+
+    def status(self, run_id: str) -> Status:
+        return status_report.status(self.world.reader(), run_id, self.world.clock.now())
+
+    def list(self, *, dataset: str | None = None, open_only: bool = False, limit: int = 50) -> list[Run]:
+        return self.world.reader().runs(dataset=dataset, open_only=open_only, limit=limit)
+
+    def wait(self, run_id: str, *, timeout: float | None = None) -> Run:
+        """Until the run is done or needs a person. Raises Failed when nobody works on it, or the time is up."""
+        return status_report.wait(self.world.reader(), run_id, self.world.clock, timeout)
+
+    def logs(self, run_id: str, after: int = 0) -> list[Event]:
+        reader = self.world.reader()
+        return reader.events(reader.run(run_id).run_id, after)
+
+    def gc(self, *, dry_run: bool = False) -> GcReport:
+        """Release what no undo needs any more."""
+        items, kept = [], []
+        now = self.world.clock.now()
+        for run in self.world.store().runs.runs(limit=_ALL):
+            publications = self.world.store().runs.publications(run.run_id)
+            if run.state is RunState.CANCELLED or (publications and publications[-1].released_at):
+                continue
+            ready, reason = clean.releasable(run, publications, now)
+            if ready:
+                items.append(self._release(run, publications, reason, dry_run=dry_run))
+            else:
+                kept.append(f"{run.run_id} {reason}")
+        return GcReport(items=tuple(items), kept=tuple(kept), dry_run=dry_run)
+
+    def doctor(self) -> list[Probe]:
+        """What works, what does not, what to do."""
+        return self.world.doctor()
+
+    @contextmanager
+    def _held(self, run_id: str, wait: float = 0.0) -> Iterator[HeldLease]:
+        """The run's lease, taken over from a dead process if need be; with Spark up, so that the lease names our JVM."""
+        self.world.spark()
+        clock, leases = self.world.clock, self.world.store().leases
+        deadline = clock.monotonic() + wait
+        while True:
+            try:
+                held = acquire(leases, f"run:{run_id}", self.world.holder(), clock, self.world.ended)
+                break
+            except LeaseHeld:
+                if clock.monotonic() >= deadline:
+                    raise
+                clock.sleep(0.5)
+        with held:
+            yield held
+
+    def _run_held(self, run_id: str, lease: HeldLease, on_progress: OnProgress) -> Run:
+        store, world = self.world.store(), self.world
+        run, manifest = store.runs.run(run_id), store.runs.manifest(run_id)
+        target = world.target(run.dataset)
+        if run.state is RunState.PLANNED:
+            point("run.before-approve")
+            run = store.runs.transition(run, RunState.APPROVED, detail="no approval needed", token=lease.check().token)
+            point("run.after-approve")
+        if run.state in (RunState.APPROVED, RunState.RUNNING):
+            drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), run_id)
+            drift.check_inputs(manifest, world.source)
+            drift.check_target(manifest, target, run_id)
+        if run.state is RunState.APPROVED:
+            base = drift.base_to_start_from(manifest, target, run_id)
+            run = store.runs.transition(run, RunState.RUNNING, token=lease.check().token, base=base)
+            point("run.after-start")
+        if run.state is RunState.RUNNING:
+            compute = self._compute(run_id, manifest)
+            run = stage_run(RunJob(run, manifest, store, lease, target, world.engine(), compute, world.clock, on_progress))
+        if run.state is RunState.STAGED:
+            on_progress(Progress(step="validate", message="validating the stage"))
+            self._validate_held(run, lease)
+        return store.runs.run(run_id)
+
+    def _compute(self, run_id: str, manifest: Manifest) -> Compute:
+        spec = self.world.pipeline(manifest.pipeline)
+        inputs = {each.name: each for each in spec.inputs}
+
+        def predicate(name: str, windows: tuple[Interval, ...]) -> Predicate:
+            return input_predicate(inputs[name], windows)
+
+        return Compute(
+            run_id=run_id,
+            manifest=manifest,
+            source=self.world.source,
+            input_predicate=predicate,
+            transform=self.world.transform(manifest.pipeline),
+            engine=self.world.engine(),
+        )
+
+    def _validate_held(self, run: Run, lease: HeldLease) -> Verdict:
+        store = self.world.store()
+        events = store.runs.events(run.run_id)
+        verdict = validate_step(
+            Validation(
+                run_id=run.run_id,
+                manifest=store.runs.manifest(run.run_id),
+                stage=stage_of(run.run_id, recorded_base(events)),
+                staged=recorded_staged(events),
+                chunks=store.runs.chunks(run.run_id),
+                records=store.runs.stage_records(run.run_id),
+                target=self.world.target(run.dataset),
+                engine=self.world.engine(),
+                now=self.world.clock.now(),
+            )
+        )
+        point("validate.before-verdict")
+        store.runs.save_verdict(verdict)
+        point("validate.after-verdict")
+        failed = [check for check in verdict.checks if not check.passed]
+        detail = "; ".join(f"{check.name}: {check.detail}" for check in failed)
+        state = RunState.ACCEPTED if verdict.accepted else RunState.REJECTED
+        store.runs.transition(run, state, detail=detail, token=lease.check().token)
+        point("validate.after-state")
+        return verdict
+
+    def _publish_job(self, run_id: str, lease: HeldLease, on_progress: OnProgress) -> PublishJob:
+        store = self.world.store()
+        run = store.runs.run(run_id)
+        return PublishJob(
+            run=run,
+            manifest=store.runs.manifest(run_id),
+            store=store,
+            target=self.world.target(run.dataset),
+            engine=self.world.engine(),
+            clock=self.world.clock,
+            check_lease=lambda: lease.check().token,
+            on_progress=on_progress,
+        )
+
+    def _release(self, run: Run, publications: list[Publication], reason: str, *, dry_run: bool) -> GcItem:
+        store = self.world.store()
+        forget = clean.release_forget(run.run_id, publications)
+        deleted = None
+        if not dry_run:
+            with self._held(run.run_id) as lease:
+                lease.check()
+                effect = store.effects.begin(run.run_id, "forget", run.run_id)
+                point("gc.after-intent")
+                point("gc.before-forget")
+                deleted = self.world.target(run.dataset).forget(forget)
+                point("gc.after-forget")
+                released = publications[-1].model_copy(update={"released_at": self.world.clock.now()})
+                store.runs.save_publication(released)
+                point("gc.after-record")
+                store.effects.end(effect, EffectState.LANDED, files=deleted)
+        return GcItem(run_id=run.run_id, table=run.table, reason=reason, refs=forget.refs, files_deleted=deleted)

@@ -1,0 +1,67 @@
+"""Named points at which a test may end the process.
+
+Production code calls `point(name)` before and after each intent, side effect and record. It does nothing unless a hook
+was armed by `backcast.testing.faults`. Names are listed here so that the crash suite can prove it tried every one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+POINTS: tuple[str, ...] = (
+    "plan.before-record",
+    "plan.after-record",
+    "run.before-approve",
+    "run.after-approve",
+    "run.after-start",
+    "stage.before-open-intent",
+    "stage.after-open-intent",
+    "stage.after-open",
+    "stage.after-open-record",
+    "chunk.before-claim",
+    "chunk.after-claim",
+    "chunk.after-write-intent",
+    "chunk.before-commit",
+    "chunk.after-commit",
+    "chunk.after-record",
+    "run.before-reconcile",
+    "run.before-staged",
+    "run.after-staged",
+    "validate.before-verdict",
+    "validate.after-verdict",
+    "validate.after-state",
+    "publish.before-intent",
+    "publish.after-intent",
+    "publish.before-commit",
+    "publish.after-commit",
+    "publish.after-record",
+    "publish.before-state",
+    "publish.after-state",
+    "undo.before-intent",
+    "undo.after-intent",
+    "undo.before-commit",
+    "undo.after-commit",
+    "undo.after-record",
+    "undo.after-state",
+    "cancel.after-intent",
+    "cancel.before-forget",
+    "cancel.after-forget",
+    "gc.after-intent",
+    "gc.before-forget",
+    "gc.after-forget",
+    "gc.after-record",
+)
+
+_hook: Callable[[str], None] | None = None
+
+
+def arm(hook: Callable[[str], None] | None) -> None:
+    """Install (or with None remove) the hook. Only the test kit calls this."""
+    global _hook
+    _hook = hook
+
+
+def point(name: str) -> None:
+    """Do nothing, or whatever the armed hook does. Must never be used for control flow."""
+    if _hook is not None:
+        _hook(name)

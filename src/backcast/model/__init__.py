@@ -1,0 +1,1 @@
+"""The nouns: frozen values and pure functions, without I/O, clock or randomness."""

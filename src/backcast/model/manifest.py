@@ -1,0 +1,135 @@
+"""The frozen plan. What was previewed is what runs; a manifest never changes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from backcast.model.document import Document, sha256
+from backcast.model.finding import Finding
+from backcast.model.request import Request
+from backcast.model.scope import Predicate, Scope
+from backcast.model.table import TableIdentity
+from backcast.model.time import Interval
+
+
+class Survival(StrEnum):
+    """Whether a pinned input will still be there when the run reads it."""
+
+    OK = "OK"
+    AT_RISK = "AT RISK"
+    GONE = "GONE"
+    UNKNOWN = "UNKNOWN"
+
+
+class InputPin(Document):
+    """One input at one version, and the part of it that the run reads."""
+
+    name: str
+    dataset: str
+    identity: TableIdentity
+    version: str | None
+    windowed: bool
+    """False: read whole, whatever the window (reference data)."""
+    survival: Survival
+    survives_until: datetime | None
+    files: int
+    rows: int
+    bytes: int
+
+
+class TargetPin(Document):
+    """The table to change, its base version and the files of the scope there."""
+
+    dataset: str
+    identity: TableIdentity
+    base: str | None
+    files: int
+    rows: int
+    bytes: int
+    files_digest: str
+
+
+class CodeIdentity(Document):
+    """Which code computes the result. Any difference is drift."""
+
+    transform: str
+    """`module:function` or the path of a SQL file, relative to the project."""
+    version: str
+    files: dict[str, str]
+    """Project files that the transform loads, relative to the project, with their SHA-256."""
+    packages: dict[str, str]
+    """Installed distributions with their versions."""
+    config: str
+    """SHA-256 of the resolved pipeline, datasets and sources it uses."""
+    git_commit: str | None
+    git_dirty: tuple[str, ...]
+    """Files of the project that differ from the commit."""
+
+
+class ChunkPlan(Document):
+    """A whole number of partitions, or a row-exact part of one: the unit of retry, outcome and progress."""
+
+    id: str
+    """Its first moment in the dataset's zone: `2025-01-31`, `2025-01`, `2025-01-31T05`."""
+    window: Interval
+    predicate: Predicate
+
+
+class LivePolicy(StrEnum):
+    """What happens at publish when live rows arrived in scope since the base."""
+
+    FAIL = "fail"
+    KEEP = "keep"
+
+
+class Settings(Document):
+    """How the run behaves; part of what is approved."""
+
+    publish_mode: Literal["replace"] = "replace"
+    live_policy: LivePolicy = LivePolicy.FAIL
+    undo_window_seconds: int = 7 * 86_400
+    chunks_per_job: int = 31
+    key: tuple[str, ...] = ()
+    allow_nondeterministic: tuple[str, ...] = ()
+    lineage_columns: bool = False
+    spark: dict[str, str] = {}
+    """Spark settings that change results."""
+
+
+class Estimate(Document):
+    """What the run will read, write and take. `basis` says where the time comes from."""
+
+    input_rows: int
+    input_bytes: int
+    output_rows: int
+    seconds_low: int
+    seconds_high: int
+    basis: str
+
+
+class Manifest(Document):
+    """Everything a run may depend on. Its SHA-256 is what an approval is bound to."""
+
+    format: Literal[1] = 1
+    request: Request
+    pipeline: str
+    code: CodeIdentity
+    inputs: tuple[InputPin, ...]
+    target: TargetPin
+    scope: Scope
+    input_windows: tuple[Interval, ...]
+    warm_up_before_seconds: int
+    warm_up_after_seconds: int
+    chunks: tuple[ChunkPlan, ...]
+    settings: Settings
+    estimate: Estimate
+    findings: tuple[Finding, ...]
+    planned_at: datetime
+
+    def sha256(self) -> str:
+        return sha256(self.canonical())
+
+    def run_id(self) -> str:
+        return f"{self.pipeline}-{self.planned_at:%Y%m%d}-{self.sha256()[:6]}"

@@ -1,0 +1,64 @@
+"""From a file's partition path to the chunk it belongs to, without opening the file."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from urllib.parse import unquote_plus
+
+from backcast.model.column import TimeColumn, TimeKind
+from backcast.model.manifest import ChunkPlan
+from backcast.model.scope import TimeClause
+from backcast.model.table import FileRef
+
+_PAD = "0000-01-01T00:00:00.000000"
+
+
+def partition_value(path: str, name: str) -> str | None:
+    """`2026-01-01` for field `day` in `day=2026-01-01/country=DE`; None when the field is missing or null."""
+    for part in path.split("/"):
+        field, _, value = part.partition("=")
+        if unquote_plus(field) == name:
+            return None if value == "null" else unquote_plus(value)
+    return None
+
+
+def first_value(text: str, transform: str, column: TimeColumn) -> str:
+    """The smallest value of the column in the partition, as `TimeColumn.encode` writes it."""
+    if transform == "identity" and column.kind in (TimeKind.STRING, TimeKind.INTEGER, TimeKind.DATE):
+        return text
+    if transform == "hour":
+        text = text[:10] + "T" + text[11:13]
+    instant = text.replace(" ", "T").removesuffix("Z").removesuffix("+00:00")
+    full = instant + _PAD[len(instant) :]
+    match column.kind:
+        case TimeKind.DATE:
+            return full[:10]
+        case TimeKind.TIMESTAMP:
+            return full + "Z"
+        case _:
+            return full
+
+
+def rows_by_chunk(
+    files: Iterable[FileRef], chunks: tuple[ChunkPlan, ...], field: str, transform: str, column: TimeColumn
+) -> dict[str, int]:
+    """Rows of the files per chunk. Files in no chunk are left out; every chunk is there, also with 0."""
+    spans = sorted(
+        (column.value(lower), column.value(upper), chunk.id)
+        for chunk in chunks
+        for clause in chunk.predicate.clauses
+        if isinstance(clause, TimeClause) and clause.time == column
+        for lower, upper in clause.ranges
+    )
+    starts = [span[0] for span in spans]
+    rows = {chunk.id: 0 for chunk in chunks}
+    for file in files:
+        text = partition_value(file.partition, field)
+        if text is None:
+            continue
+        value = column.value(first_value(text, transform, column))
+        index = bisect_right(starts, value) - 1  # type: ignore[type-var]  # all of one column's type
+        if index >= 0 and value < spans[index][1]:  # type: ignore[operator]  # all of one column's type
+            rows[spans[index][2]] += file.rows
+    return rows

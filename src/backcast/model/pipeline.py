@@ -1,0 +1,90 @@
+"""Pipelines and datasets as the flow knows them: the project's declarations, resolved and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from backcast.model.column import TimeColumn
+from backcast.model.manifest import Settings
+from backcast.model.states import Execution
+from backcast.model.time import Grain, Interval
+
+
+class Cut(StrEnum):
+    """What to do when the window cuts partitions: widen it to whole ones, or stage row-exact."""
+
+    WIDEN = "widen"
+    EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A declared table. One without a time column can only be an input that is read whole."""
+
+    name: str
+    table: str
+    """Full name: catalog, one or more namespaces, table."""
+
+    @property
+    def time_columns(self) -> tuple[TimeColumn, ...]:
+        """Every column that places a row in time; none here."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset(Relation):
+    """A table under management."""
+
+    time: TimeColumn
+    grain: Grain
+    partition: TimeColumn | None = None
+    """The column the table is partitioned by when that is not `time`; its value follows from `time`."""
+    key: tuple[str, ...] = ()
+    version: str | None = None
+    """Column that tells the newer of two rows with the same key."""
+    streaming_readers: tuple[str, ...] = ()
+    """Declared streams that read this table, and that a rewrite may stop."""
+
+    @property
+    def time_columns(self) -> tuple[TimeColumn, ...]:
+        """Every column that places a row in time: `time`, then `partition` when there is one."""
+        return (self.time,) if self.partition is None else (self.time, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """One input of a pipeline under the name the transform knows it by."""
+
+    name: str
+    dataset: Relation
+    windowed: bool = True
+    """False: read whole, whatever the window (reference data). True only for a dataset with time columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineSpec:
+    """A versioned transform, its inputs, its output dataset, its warm-up and how its runs behave."""
+
+    name: str
+    version: str
+    inputs: tuple[InputSpec, ...]
+    output: Dataset
+    warm_up_before: timedelta = timedelta()
+    warm_up_after: timedelta = timedelta()
+    cut: Cut = Cut.WIDEN
+    settings: Settings = Settings()
+    """As declared; `settings.spark` is empty here and filled by whoever plans, from `World.result_settings()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one call of a transform is told: whose run, why, which part of the output, and what time it is."""
+
+    run_id: str
+    execution: Execution
+    window: Interval
+    """The output of this job. A transform may return warm-up rows outside it; they are cut."""
+    clock: datetime
+    """The run's own instant, the same in every chunk and in every repetition."""

@@ -1,0 +1,99 @@
+"""What the commands tell people: answers computed from the store and the flow, ready to be shown as text or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from backcast.model.document import Document
+from backcast.model.finding import Finding
+from backcast.model.manifest import Manifest
+from backcast.model.run import Chunk, Lease, Publication, Run
+from backcast.model.verdict import Verdict
+
+
+class Plan(Document):
+    """A manifest, and the run that carries it once it was recorded. `refused` when a finding blocks."""
+
+    manifest: Manifest
+    sha256: str
+    run_id: str
+    recorded: bool
+    refused: bool
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self.manifest.findings
+
+
+class Progress(Document):
+    """How far a run's chunks are, after one more job or a new step."""
+
+    step: str
+    """`stage`, `validate`, `publish`, `undo`."""
+    message: str
+    done: int = 0
+    total: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class ChunkCounts(Document):
+    pending: int = 0
+    running: int = 0
+    staged: int = 0
+    failed: int = 0
+
+
+class Status(Document):
+    """Everything an on-call person needs to see about one run."""
+
+    run: Run
+    manifest: Manifest
+    counts: ChunkCounts
+    strip: str = ""
+    """One letter per chunk, in order: `.` pending, `>` running, `#` staged, `x` failed."""
+    output_rows: int
+    rows_per_second: float | None
+    seconds_left: float | None
+    failed_chunks: tuple[Chunk, ...]
+    holder: Lease | None
+    """The process that works on it now."""
+    verdict: Verdict | None
+    publication: Publication | None
+    """The newest publish."""
+    undo_until: datetime | None
+    next_command: str
+    """What to type next; empty when nothing is left to do."""
+    because: str
+    """One sentence about where the run stands."""
+
+
+class GcItem(Document):
+    """One run whose refs can go, why, and what was done."""
+
+    run_id: str
+    table: str
+    reason: str
+    refs: tuple[str, ...]
+    files_deleted: int | None = None
+    """None: only listed, nothing done."""
+
+
+class GcReport(Document):
+    items: tuple[GcItem, ...]
+    kept: tuple[str, ...]
+    """Runs whose refs are still needed, one sentence each."""
+    dry_run: bool
+
+
+class Probe(Document):
+    """One line of `doctor`."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""

@@ -1,0 +1,133 @@
+"""The durable life of one manifest, as the store keeps it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from backcast.model.digest import Digest
+from backcast.model.document import Document
+from backcast.model.states import ChunkState, EffectState, RunState
+
+
+class Run(Document):
+    """One row of the run list. `revision` grows with every change of state and guards against lost updates."""
+
+    run_id: str
+    manifest_sha256: str
+    pipeline: str
+    dataset: str
+    table: str
+    kind: str
+    reason: str
+    ticket: str
+    requested_by: str
+    state: RunState
+    revision: int
+    created_at: datetime
+    updated_at: datetime
+    detail: str = ""
+    """Why it is in this state, when that needs words: the failure, the refusal."""
+    superseded_by: str | None = None
+
+
+class Chunk(Document):
+    """One row of the ledger."""
+
+    run_id: str
+    chunk_id: str
+    ordinal: int
+    state: ChunkState
+    attempts: int = 0
+    token: int | None = None
+    """Fencing token of the claim that produced, or is producing, it."""
+    version: str | None = None
+    """Staged version of the commit that holds it."""
+    output_rows: int | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    error: str = ""
+
+
+class StageRecord(Document):
+    """One recorded commit on the stage: the chunks that shared a job, and the digest of what they wrote."""
+
+    run_id: str
+    token: int
+    version: str
+    chunk_ids: tuple[str, ...]
+    digest: Digest
+    seconds: float
+
+
+class Event(Document):
+    """One line of a run's history; each carries the hash of the line before."""
+
+    run_id: str
+    number: int
+    at: datetime
+    name: str
+    data: dict[str, Any]
+    previous: str
+    sha256: str
+
+
+class Effect(Document):
+    """A side effect: written down as intended before it is tried, with its outcome after."""
+
+    effect_id: int
+    run_id: str
+    name: str
+    """`stage.open`, `stage.write`, `publish`, `undo`, `forget`."""
+    key: str
+    """What to look for in the table to learn whether it landed."""
+    state: EffectState
+    data: dict[str, Any]
+    at: datetime
+
+
+class Publication(Document):
+    """One publish of a run, or its undo. A run can be published again after an undo: the generation counts."""
+
+    run_id: str
+    generation: int
+    fence: str
+    base: str | None
+    staged: str
+    head: str | None
+    version: str
+    """The live version that made it visible."""
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    published_at: datetime
+    undo_until: datetime
+    undo_fence: str | None = None
+    undo_version: str | None = None
+    undone_at: datetime | None = None
+    released_at: datetime | None = None
+    """When gc let go of the refs that made an undo possible."""
+
+
+class Holder(Document):
+    """Who holds a lease: enough to tell whether that process, and its JVM, are still there."""
+
+    owner: str
+    host: str
+    pid: int
+    started: str
+    jvm_pid: int | None = None
+    jvm_started: str | None = None
+
+
+class Lease(Document):
+    """Exclusive right on a name until a time by the store's clock. The token never repeats."""
+
+    name: str
+    token: int
+    holder: Holder
+    expires_at: datetime
+
+
+def lease_name(run_id: str) -> str:
+    """The lease that whoever works on the run must hold."""
+    return f"run:{run_id}"

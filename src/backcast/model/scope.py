@@ -1,0 +1,63 @@
+"""Which rows may change: a conjunction of clauses, each about one column. Adapters turn it into their own expressions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from backcast.model.column import TimeColumn
+from backcast.model.document import Document
+from backcast.model.time import Interval
+
+
+class TimeClause(Document):
+    """The column's value lies in one of the half-open ranges. Bounds are text as `TimeColumn.encode` writes it."""
+
+    type: Literal["time"] = "time"
+    time: TimeColumn
+    ranges: tuple[tuple[str, str], ...]
+
+
+class ValueClause(Document):
+    """The column equals one of the values: what `--where tenant=T-41` asks for. Values are text, compared in the column's type."""
+
+    type: Literal["value"] = "value"
+    column: str
+    values: tuple[str, ...]
+
+
+Clause = Annotated[TimeClause | ValueClause, Field(discriminator="type")]
+
+
+class Predicate(Document):
+    """All clauses hold. No clause at all means every row."""
+
+    clauses: tuple[Clause, ...] = ()
+
+    def and_values(self, where: tuple[ValueClause, ...]) -> Predicate:
+        return Predicate(clauses=(*self.clauses, *where))
+
+
+class Scope(Document):
+    """The rows a run may change, and whether they are whole partitions or must be cut out of files row by row."""
+
+    windows: tuple[Interval, ...]
+    predicate: Predicate
+    exact: bool = False
+    """True: some touched files also hold rows out of scope, which are carried over unchanged."""
+
+
+def during(columns: tuple[TimeColumn, ...], windows: tuple[Interval, ...]) -> Predicate:
+    """Rows whose time columns lie in one of the windows; touching windows are joined first."""
+    joined: list[Interval] = []
+    for window in sorted(windows, key=lambda each: each.start):
+        if joined and window.start <= joined[-1].end:
+            joined[-1] = Interval(start=joined[-1].start, end=max(joined[-1].end, window.end))
+        else:
+            joined.append(window)
+    clauses = []
+    for column in columns:
+        ranges = [(column.encode(each.start), column.encode(each.end)) for each in joined]
+        clauses.append(TimeClause(time=column, ranges=tuple(each for each in ranges if each[0] != each[1])))
+    return Predicate(clauses=tuple(clauses))

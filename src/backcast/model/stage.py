@@ -1,0 +1,60 @@
+"""Names of what a run leaves in a table, derived from the run so that nobody has to remember them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from backcast.errors import StateConflict
+from backcast.model.run import Event
+from backcast.model.table import Stage
+
+REF_PREFIX = "backcast_"
+
+
+def _ref(run_id: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", run_id)
+
+
+def stage_of(run_id: str, base: str | None) -> Stage:
+    name = _ref(run_id)
+    return Stage(run_id=run_id, branch=f"{REF_PREFIX}stage_{name}", base_tag=f"{REF_PREFIX}base_{name}", base=base)
+
+
+def rewrite_stage_of(run_id: str, generation: int, head: str | None) -> Stage:
+    """The branch on which an undo by rewriting is prepared."""
+    name = f"{_ref(run_id)}_{generation}"
+    return Stage(run_id=run_id, branch=f"{REF_PREFIX}rewrite_{name}", base_tag=f"{REF_PREFIX}rewrite_base_{name}", base=head)
+
+
+def publish_fence(run_id: str, generation: int) -> str:
+    return f"{REF_PREFIX}pub_{_ref(run_id)}_{generation}"
+
+
+def undo_fence(run_id: str, generation: int) -> str:
+    return f"{REF_PREFIX}undo_{_ref(run_id)}_{generation}"
+
+
+def head_tag(run_id: str, generation: int) -> str:
+    """Keeps the version right before a publish when its files are not those of the base."""
+    return f"{REF_PREFIX}head_{_ref(run_id)}_{generation}"
+
+
+def recorded_base(events: Iterable[Event]) -> str | None:
+    """The base that the run recorded when it started. Raises StateConflict when it never did."""
+    for event in events:
+        if event.name == "state.running" and "base" in event.data:
+            base = event.data["base"]
+            return None if base is None else str(base)
+    raise StateConflict("the run has not started", hint="backcast run RUN")
+
+
+def recorded_staged(events: Iterable[Event]) -> str:
+    """The staged version that the run recorded last. Raises StateConflict when it never did."""
+    found = ""
+    for event in events:
+        if event.name == "state.staged" and event.data.get("staged"):
+            found = str(event.data["staged"])
+    if not found:
+        raise StateConflict("the run has no complete stage", hint="backcast run RUN")
+    return found

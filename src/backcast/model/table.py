@@ -1,0 +1,203 @@
+"""What is known about a table at one version: facts, files, changes. Nothing here names a table format's classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from backcast.model.document import Document, canonical, sha256
+from backcast.model.scope import Predicate
+
+
+class Column(Document):
+    name: str
+    type: str
+    """Spark's simple string, such as `decimal(10,2)`."""
+    nullable: bool
+
+
+class PartitionField(Document):
+    """One field of the partition spec. `transform` is identity, hour, day, month, year, bucket[16], truncate[4] or void."""
+
+    source: str
+    transform: str
+    name: str
+
+
+class TableIdentity(Document):
+    """What must not move between plan and publish."""
+
+    name: str
+    format: str
+    format_version: int
+    uuid: str
+    columns: tuple[Column, ...]
+    partition_fields: tuple[PartitionField, ...]
+    spec_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """A table at one version. `version` is None for a table that has no snapshot yet."""
+
+    identity: TableIdentity
+    version: str | None
+    committed_at: datetime | None
+    survives_until: datetime | None
+    """When the owner's expiry may remove this version at the earliest; None when nothing is known."""
+    referenced: bool
+    """A tag or another branch keeps this version whatever expiry does."""
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A data file as the table's metadata describes it."""
+
+    path: str
+    partition: str
+    """As in a path: `day=2026-01-01`; empty for an unpartitioned table."""
+    rows: int
+    size: int
+    deletes: int = 0
+    """Number of delete files that apply to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileList:
+    """The files of one version that can hold rows matching a predicate."""
+
+    version: str | None
+    files: tuple[FileRef, ...]
+
+    @property
+    def paths(self) -> frozenset[str]:
+        return frozenset(file.path for file in self.files)
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    @property
+    def has_deletes(self) -> bool:
+        return any(file.deletes for file in self.files)
+
+    def digest(self) -> str:
+        return files_digest(self.paths, frozenset())
+
+
+def files_digest(added: frozenset[str], removed: frozenset[str]) -> str:
+    """Names a file change: a verdict carries it and publish must find the same."""
+    return sha256(canonical({"added": sorted(added), "removed": sorted(removed)}))
+
+
+@dataclass(frozen=True, slots=True)
+class NetChange:
+    """What a stage adds to and removes from its base, once all its commits are folded together."""
+
+    base: str | None
+    staged: str
+    added: tuple[FileRef, ...]
+    removed: tuple[FileRef, ...]
+    outside: tuple[FileRef, ...]
+    """Added files that are not proven to lie in the scope. Publish refuses when there is one."""
+    superseded: tuple[str, ...] = ()
+    """Paths that a repeated chunk left behind: written on the stage, not part of the change."""
+
+    def digest(self) -> str:
+        return files_digest(frozenset(f.path for f in self.added), frozenset(f.path for f in self.removed))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCommit:
+    """A commit of somebody else since the base."""
+
+    version: str
+    operation: str
+    at: datetime
+    added: int
+    removed: int
+    """Files of the scope that it added and removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """How the scope's files differ between base and head."""
+
+    head: str | None
+    files: FileList
+    """The scope's files at the head."""
+    added: tuple[FileRef, ...]
+    removed: tuple[FileRef, ...]
+    only_compaction: bool
+    """Every difference stems from commits that rewrote files without changing rows."""
+    commits: tuple[LiveCommit, ...]
+
+    @property
+    def moved(self) -> bool:
+        return bool(self.added or self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The branch of one run. `base` is None when the table had no snapshot."""
+
+    run_id: str
+    branch: str
+    base_tag: str
+    base: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageWrite:
+    """Who writes what on the stage: neighbouring chunks, replaced in one commit under one fencing token."""
+
+    chunk_ids: tuple[str, ...]
+    token: int
+    predicate: Predicate
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StageCommit:
+    """One commit on the stage, as its own metadata describes it."""
+
+    version: str
+    chunk_ids: tuple[str, ...]
+    token: int
+    rows: int
+    added: tuple[FileRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One metadata-only commit to the live table: exact files out, exact files in, under a fence."""
+
+    fence: str
+    """Name of the tag that the same commit creates; a second commit with this name is refused."""
+    head: str | None
+    """The version on which the decision was taken."""
+    scope: Predicate
+    add_from: str | None
+    """The version whose metadata describes the added files, with their statistics."""
+    add: frozenset[str]
+    remove: frozenset[str]
+    guard_rows: bool
+    """True: refuse when rows arrived in scope after `head`. False: leave such rows beside the change."""
+    properties: dict[str, str]
+    keep: tuple[tuple[str, str], ...] = ()
+    """Further tags, as (name, version), that the same commit creates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Refs to drop and versions to forget in one commit, and files that nothing else reaches to delete after it."""
+
+    refs: tuple[str, ...]
+    versions: tuple[str, ...]
+    branch: str | None
+    """Also forget every version that only this branch reaches."""

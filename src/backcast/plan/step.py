@@ -1,0 +1,149 @@
+"""Step 1: request -> manifest. Reads metadata and user code; writes nothing, runs no Spark job over data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from backcast.errors import ChunkFailed, PlanRefused, Refused
+from backcast.model.finding import Finding, Severity, block
+from backcast.model.lineage import LINEAGE_COLUMNS
+from backcast.model.manifest import ChunkPlan, CodeIdentity, InputPin, Manifest, Settings
+from backcast.model.partitions import partition_value
+from backcast.model.pipeline import Job, PipelineSpec
+from backcast.model.request import Request
+from backcast.model.run import Run
+from backcast.model.scope import Scope
+from backcast.model.states import Execution
+from backcast.model.table import FileList, TableFacts
+from backcast.model.time import Interval
+from backcast.plan import preflight
+from backcast.plan.chunks import make_chunks, make_scope
+from backcast.plan.estimate import Rate, estimate
+from backcast.plan.pins import at_risk, input_predicate, pin_input, pin_target
+from backcast.plan.windows import Partitioning, partitioning, requested_windows
+from backcast.ports import Engine, Source, Target
+from backcast.world import Transform
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """Everything a plan looks at."""
+
+    spec: PipelineSpec
+    target: Target
+    source: Callable[[str], Source]
+    transform: Transform
+    engine: Engine
+    code: CodeIdentity
+    settings: Settings
+    now: datetime
+    rate: Rate | None
+    others: tuple[tuple[Run, Manifest], ...]
+    """Open runs on the same table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The scope once the table was looked at."""
+
+    asked: tuple[Interval, ...]
+    scope: Scope
+    chunks: tuple[ChunkPlan, ...]
+    files: FileList
+    old_specs: bool
+
+
+def make_manifest(request: Request, planning: Planning) -> Manifest:
+    """The frozen plan with all findings. Raises InvalidRequest or UnknownName when there is nothing to plan."""
+    dataset = planning.spec.output
+    facts = planning.target.facts()
+    _refuse_unknown_columns(planning, facts, request)
+    shape = _shape(request, planning, facts)
+    before, after = planning.spec.warm_up_before, planning.spec.warm_up_after
+    input_windows = tuple(window.widened(before, after) for window in shape.scope.windows)
+    inputs = tuple(pin_input(each, planning.source(each.dataset.name), input_windows, planning.now) for each in planning.spec.inputs)
+    guess = estimate(
+        sum(pin.rows for pin in inputs), sum(pin.bytes for pin in inputs), shape.files.rows, planning.rate
+    )
+    inputs = tuple(at_risk(pin, planning.now, guess.seconds_high) for pin in inputs)
+    findings = [
+        *preflight.table_findings(dataset, facts, shape.files, request),
+        *preflight.scope_findings(shape.asked, shape.scope, shape.files, old_specs=shape.old_specs),
+        *preflight.input_findings(inputs, facts.identity.name),
+        *preflight.code_findings(planning.code, request),
+        *preflight.policy_findings(planning.settings),
+        *preflight.overlap_findings(shape.scope.windows, planning.others),
+        *_result_findings(planning, facts, inputs, input_windows),
+    ]
+    return Manifest(
+        request=request,
+        pipeline=planning.spec.name,
+        code=planning.code,
+        inputs=inputs,
+        target=pin_target(dataset, facts, shape.files),
+        scope=shape.scope,
+        input_windows=input_windows,
+        warm_up_before_seconds=int(before.total_seconds()),
+        warm_up_after_seconds=int(after.total_seconds()),
+        chunks=shape.chunks,
+        settings=planning.settings,
+        estimate=guess,
+        findings=tuple(sorted(findings, key=lambda each: list(Severity).index(each.severity))),
+        planned_at=planning.now,
+    )
+
+
+def _refuse_unknown_columns(planning: Planning, facts: TableFacts, request: Request) -> None:
+    found = preflight.table_findings(planning.spec.output, facts, FileList(None, ()), request)
+    unknown = [each for each in found if each.code == "target.unknown-column"]
+    if unknown:
+        raise PlanRefused("; ".join(each.reason for each in unknown), hint=unknown[0].remedy)
+
+
+def _shape(request: Request, planning: Planning, facts: TableFacts) -> _Shape:
+    """Scope and chunks; looked at twice when files of an older partition spec force a row-exact scope."""
+    spec, dataset = planning.spec, planning.spec.output
+    asked = requested_windows(request, dataset.time.zone)
+    fields = facts.identity.partition_fields
+    how = partitioning(dataset.partition or dataset.time, fields)
+    scope = make_scope(asked, request.where, dataset, how, fields, spec.cut)
+    files = planning.target.files(facts.version, scope.predicate)
+    old_specs = not scope.exact and _has_old_specs(files, how)
+    if old_specs:
+        scope = make_scope(asked, request.where, dataset, how, fields, spec.cut, force_exact=True)
+        files = planning.target.files(facts.version, scope.predicate)
+    return _Shape(asked, scope, make_chunks(scope, request.where, dataset, how), files, old_specs)
+
+
+def _has_old_specs(files: FileList, how: Partitioning) -> bool:
+    return how.field is not None and any(partition_value(file.partition, how.field.name) is None for file in files.files)
+
+
+def _result_findings(
+    planning: Planning, facts: TableFacts, inputs: tuple[InputPin, ...], windows: tuple[Interval, ...]
+) -> list[Finding]:
+    """Ask the transform for its result over the pinned inputs and read the analysed plan; no row is computed."""
+    frames = {}
+    for spec, pin in zip(planning.spec.inputs, inputs, strict=True):
+        frames[spec.name] = planning.source(spec.dataset.name).read(pin.version, input_predicate(spec, windows))
+    whole = Interval(start=windows[0].start, end=windows[-1].end)
+    job = Job(run_id="plan", execution=Execution.DRY_RUN, window=whole, clock=planning.now)
+    try:
+        rows = planning.transform.apply(frames, job)
+        analysis = planning.engine.analyse(rows)
+    except ChunkFailed as error:
+        return [block("code.raises", error.message, error.hint or "run the transform with backcast.testing.check_transform")]
+    columns = facts.identity.columns
+    added = frozenset(LINEAGE_COLUMNS if planning.settings.lineage_columns else ())
+    found = preflight.schema_findings(analysis, columns, planning.settings, added)
+    if not any(each.code.startswith("schema.") for each in found):
+        have = {column.name for column in analysis.columns}
+        try:
+            planning.engine.conform(rows, tuple(column for column in columns if column.name in have))
+        except Refused as error:
+            found.append(block("schema.type", error.message, error.hint))
+    return found
+
+

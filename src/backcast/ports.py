@@ -1,0 +1,225 @@
+"""What the flow asks of the world. Adapters in sources/, targets/ and store/ answer; steps know nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from backcast.model.analysis import Analysis
+    from backcast.model.digest import Digest
+    from backcast.model.manifest import Manifest
+    from backcast.model.run import (
+        Chunk,
+        Effect,
+        Event,
+        Holder,
+        Lease,
+        Publication,
+        Run,
+        StageRecord,
+    )
+    from backcast.model.scope import Predicate
+    from backcast.model.states import EffectState, RunState
+    from backcast.model.table import (
+        Change,
+        Column,
+        FileList,
+        Forget,
+        Movement,
+        NetChange,
+        Stage,
+        StageCommit,
+        StageWrite,
+        TableFacts,
+    )
+    from backcast.model.verdict import Verdict
+
+
+class Clock(Protocol):
+    """The only source of time and waiting below `project/`."""
+
+    def now(self) -> datetime: ...
+
+    def monotonic(self) -> float: ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class Source(Protocol):
+    """An input that can be pinned to one version and read at it. Never written to."""
+
+    def facts(self, version: str | None = None) -> TableFacts:
+        """The given version, or the newest. Raises Drifted when a given version is gone."""
+
+    def files(self, version: str | None, predicate: Predicate) -> FileList:
+        """Files of that version that can hold matching rows; empty for version None."""
+
+    def read(self, version: str | None, predicate: Predicate) -> DataFrame:
+        """Exactly the matching rows of that version."""
+
+
+class StageTarget(Source, Protocol):
+    """The hidden side of a target. Nothing here changes what readers see."""
+
+    def open_stage(self, stage: Stage) -> None:
+        """Create branch and base tag in one commit. Does nothing when both are there already."""
+
+    def write(self, stage: Stage, write: StageWrite, rows: DataFrame) -> StageCommit:
+        """Replace the write's predicate on the stage by the rows, also when there are none. Repeating it is harmless."""
+
+    def history(self, stage: Stage) -> tuple[StageCommit, ...]:
+        """The stage's commits, oldest first, read from the table itself. Empty when there is no stage."""
+
+    def net_change(self, stage: Stage, staged: str, scope: Predicate) -> NetChange:
+        """All commits of the stage up to `staged` folded into files added to and removed from the base."""
+
+
+class Target(StageTarget, Protocol):
+    """The visible side of a target: one-commit changes, and how to learn whether one landed."""
+
+    def movement(self, base: str | None, scope: Predicate) -> Movement:
+        """How the scope's files changed between the base and the head of the live table."""
+
+    def missing(self, paths: frozenset[str]) -> frozenset[str]:
+        """Those of the files that storage no longer has."""
+
+    def commit(self, change: Change) -> str:
+        """Land the change or raise: Conflict when it certainly did not land, OutcomeUnknown when nobody can say."""
+
+    def probe(self, fence: str) -> str | None:
+        """The version that a commit with this fence produced, or None when it did not land."""
+
+    def forget(self, forget: Forget) -> int:
+        """Drop refs, forget versions, delete files that only those reached; the number of files deleted. Repeatable."""
+
+
+class Engine(Protocol):
+    """What the flow asks of Spark about rows it does not look into itself."""
+
+    def analyse(self, rows: DataFrame) -> Analysis:
+        """Read the analysed plan; runs no job."""
+
+    def conform(self, rows: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
+        """The rows in the table's column order and types; only widening casts. Raises Refused on any other difference."""
+
+    def stamp(self, rows: DataFrame, values: Mapping[str, str]) -> DataFrame:
+        """The rows with these constant columns added."""
+
+    def within(self, rows: DataFrame, keep: Predicate, spare: Predicate) -> DataFrame:
+        """Rows that match `keep`. Rows that match only `spare` are cut; any other row makes the job fail and names itself."""
+
+    def observed(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], Digest | None]]:
+        """The rows, and after they were written their digest; None when it could not be had."""
+
+    def digests(self, rows: DataFrame, parts: Mapping[str, Predicate]) -> dict[str, Digest]:
+        """Rows and digest of each part, in one job. Parts must not overlap; a part without rows gets the empty digest."""
+
+    def key_problems(self, rows: DataFrame, key: tuple[str, ...]) -> tuple[int, int, str]:
+        """Rows with a null in the key, keys that occur more than once, and one example."""
+
+    def shared_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> list[str]:
+        """A few keys that both sides have."""
+
+
+class RunReader(Protocol):
+    """Reads the store. Works without Spark and without user code."""
+
+    def run(self, run_id: str) -> Run:
+        """Raises UnknownName; a unique prefix of a run id is enough."""
+
+    def runs(self, *, dataset: str | None = None, open_only: bool = False, limit: int = 50) -> list[Run]:
+        """Newest first."""
+
+    def manifest(self, run_id: str) -> Manifest: ...
+
+    def chunks(self, run_id: str) -> list[Chunk]: ...
+
+    def events(self, run_id: str, after: int = 0) -> list[Event]: ...
+
+    def verdict(self, run_id: str) -> Verdict | None:
+        """The newest verdict of the run."""
+
+    def publications(self, run_id: str) -> list[Publication]: ...
+
+    def stage_records(self, run_id: str) -> list[StageRecord]: ...
+
+    def holder(self, lease: str) -> Lease | None:
+        """Who holds the lease now; None when nobody does."""
+
+
+class RunStore(RunReader, Protocol):
+    """Writes runs. Every change of state is a compare-and-set on state and revision, with its event, in one transaction."""
+
+    def create(self, manifest: Manifest) -> Run:
+        """Record a planned run with its chunks. The same manifest again returns the run that is there."""
+
+    def transition(self, run: Run, to: RunState, *, detail: str = "", token: int | None = None, **data: Any) -> Run:
+        """Raises StateConflict when the table of states forbids it, someone was faster, or the lease token is stale."""
+
+    def record(self, run_id: str, name: str, **data: Any) -> None:
+        """Append an event that changes no state."""
+
+    def save_verdict(self, verdict: Verdict) -> None: ...
+
+    def save_publication(self, publication: Publication) -> None:
+        """Insert, or replace the one with the same run and generation."""
+
+    def mark_superseded(self, run_id: str, by: str | None) -> None:
+        """Record which run took this one's place, or None when that was undone."""
+
+
+class ChunkLedger(Protocol):
+    """Claims and outcomes of chunks."""
+
+    def claim(self, run_id: str, lease: Lease, limit: int) -> list[Chunk]:
+        """Up to `limit` neighbouring pending chunks, set running under a fresh fencing token. Empty when none is pending."""
+
+    def begin_attempt(self, run_id: str) -> None:
+        """Put chunks that a dead driver left running back to pending. Only the holder of the run's lease may call it."""
+
+    def staged(self, record: StageRecord, rows: dict[str, int], lease: Lease) -> None:
+        """Record the outcome of one commit, all its chunks at once. Raises StateConflict when the token is stale."""
+
+    def failed(self, run_id: str, chunk_ids: Sequence[str], error: str, lease: Lease) -> None: ...
+
+    def reset(self, run_id: str, chunk_ids: Sequence[str]) -> None:
+        """Back to pending: after a retry was asked for, or when the stage does not hold what the ledger says."""
+
+
+class EffectLog(Protocol):
+    """Intent before each side effect, outcome after."""
+
+    def begin(self, run_id: str, name: str, key: str, **data: Any) -> Effect: ...
+
+    def end(self, effect: Effect, state: EffectState, **data: Any) -> None: ...
+
+    def open(self, run_id: str) -> list[Effect]:
+        """Effects whose outcome was never recorded, oldest first."""
+
+
+class Leases(Protocol):
+    """Leases by the store's clock."""
+
+    def acquire(self, name: str, holder: Holder, seconds: float) -> Lease:
+        """Raises LeaseHeld (attribute `lease`) while someone else's has not ended."""
+
+    def renew(self, lease: Lease, seconds: float) -> Lease:
+        """Raises LeaseHeld when it was lost."""
+
+    def release(self, lease: Lease) -> None: ...
+
+    def take_over(self, lost: Lease, holder: Holder, seconds: float) -> Lease:
+        """Take a lease whose holder is known to be dead, if it is still that same lease."""
+
+
+class Store(Protocol):
+    """The four parts of one database."""
+
+    runs: RunStore
+    chunks: ChunkLedger
+    effects: EffectLog
+    leases: Leases

@@ -1,0 +1,197 @@
+"""Reading a project: `backcast.yaml`, the chosen profile and the environment, checked as a whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from backcast.errors import ConfigError, InvalidRequest, UnknownName
+from backcast.model.manifest import Settings
+from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation
+from backcast.project.problems import KeyPath, Place, Problem, from_validation, raise_problems, suggestion
+from backcast.project.profiles import Interpolation, apply_environment, choose_profile
+from backcast.project.schema import DatasetConfig, PipelineConfig, ProjectConfig, keys_at
+from backcast.project.secrets import is_secret_path
+from backcast.project.yaml_lines import Tree, read_yaml
+
+FILE_NAME = "backcast.yaml"
+PROFILE_VARIABLE = "BACKCAST_PROFILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project whose declarations are complete and agree with each other. Nothing is opened or imported yet."""
+
+    root: Path
+    file: Path
+    profile: str | None
+    config: ProjectConfig
+    interpolation: Interpolation
+    places: Mapping[KeyPath, Place] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def store_path(self) -> Path:
+        return self.root / self.config.store
+
+    def place(self, *path: str) -> Place:
+        """Where a key was written, for messages about what it names."""
+        return Tree(None, self.places).place(path)
+
+    def relation(self, name: str) -> Relation:
+        """A declared table, with its time column when it has one. Raises UnknownName."""
+        if name not in self.config.datasets:
+            raise _unknown("dataset", name, self.config.datasets)
+        return _relation(name, self.config.datasets[name])
+
+    def dataset(self, name: str) -> Dataset:
+        """Raises UnknownName, and InvalidRequest for a table without a time column."""
+        relation = self.relation(name)
+        if not isinstance(relation, Dataset):
+            raise InvalidRequest(f"dataset {name!r} has no time column", hint=f"add `time` to datasets.{name}")
+        return relation
+
+    def pipeline_config(self, name: str) -> PipelineConfig:
+        if name not in self.config.pipelines:
+            raise _unknown("pipeline", name, self.config.pipelines)
+        return self.config.pipelines[name]
+
+    def pipeline(self, name: str) -> PipelineSpec:
+        """The pipeline as the flow knows it. Raises UnknownName."""
+        config = self.pipeline_config(name)
+        output = self.dataset(config.output)
+        return PipelineSpec(
+            name=name,
+            version=config.version,
+            inputs=tuple(
+                InputSpec(name=key, dataset=self.relation(each.dataset), windowed=each.window == "output")
+                for key, each in config.inputs.items()
+            ),
+            output=output,
+            warm_up_before=config.warm_up.before,
+            warm_up_after=config.warm_up.after,
+            cut=config.cut,
+            settings=Settings(
+                publish_mode=config.publish.mode,
+                live_policy=config.publish.live,
+                undo_window_seconds=int(config.publish.undo_window.total_seconds()),
+                chunks_per_job=config.chunks_per_job,
+                key=output.key,
+                allow_nondeterministic=config.nondeterministic,
+                lineage_columns=config.lineage_columns,
+            ),
+        )
+
+
+def load_project(
+    path: str | Path = ".", profile: str | None = None, environ: Mapping[str, str] | None = None
+) -> Project:
+    """The project in this folder or the nearest one above it. Raises ConfigError with every problem found.
+
+    The profile comes from the argument, else from BACKCAST_PROFILE, else none is used.
+    """
+    environ = os.environ if environ is None else environ
+    file = _find(Path(path))
+    shown_as = _shown(file)
+    written = read_yaml(file, shown_as)
+    profile = profile or environ.get(PROFILE_VARIABLE) or None
+    tree = apply_environment(choose_profile(written, profile), environ)
+    interpolation = Interpolation(file.parent, environ)
+    tree = interpolation.tree(tree, skip=is_secret_path)
+    problems = _profile_problems(written)
+    try:
+        config = ProjectConfig.model_validate(tree.value)
+    except ValidationError as error:
+        problems += from_validation(error, tree.place, keys_at, is_secret_path)
+        raise_problems(problems)
+        raise
+    raise_problems(problems + _reference_problems(config, tree))
+    return Project(file.parent, file, profile, config, interpolation, tree.places)
+
+
+def _find(path: Path) -> Path:
+    start = path.expanduser().resolve()
+    if start.is_file():
+        return start
+    if not start.is_dir():
+        raise ConfigError(f"there is no folder {path}", hint="name the folder that holds backcast.yaml", file=str(path))
+    for folder in (start, *start.parents):
+        if (folder / FILE_NAME).exists():
+            return folder / FILE_NAME
+    hint = f"run `backcast init {path}` to write a small working project"
+    raise ConfigError(f"there is no {FILE_NAME} in {start} or above it", hint=hint, file=FILE_NAME)
+
+
+def _shown(file: Path) -> str:
+    """As short as a person in the current folder would write it."""
+    relative = os.path.relpath(file)
+    return str(file) if relative.startswith("..") else relative
+
+
+def _unknown(kind: str, name: str, known: Mapping[str, object]) -> UnknownName:
+    hint = suggestion(name, known).removeprefix("; ") or f"declare it under {kind}s in {FILE_NAME}"
+    return UnknownName(f"no {kind} is called {name!r}", hint=hint, kind=kind, name=name)
+
+
+def _relation(name: str, config: DatasetConfig) -> Relation:
+    if config.time is None:
+        return Relation(name, config.table)
+    return Dataset(
+        name=name,
+        table=config.table,
+        time=config.time.resolve(),
+        grain=config.grain,
+        partition=config.partition.resolve(config.time) if config.partition else None,
+        key=config.key,
+        version=config.version,
+        streaming_readers=config.streaming_readers,
+    )
+
+
+def _profile_problems(written: Tree) -> list[Problem]:
+    """Unknown sections, in any profile: the chosen one is checked in full, the others at least for this."""
+    known = set(ProjectConfig.model_fields)
+    problems = []
+    for profile, sections in (written.mapping.get("profiles") or {}).items():
+        for key in (sections or {}).keys() - known:
+            path = ("profiles", profile, key)
+            problems.append(Problem(written.place(path), path, f"unknown key{suggestion(key, known)}"))
+    return problems
+
+
+def _reference_problems(config: ProjectConfig, tree: Tree) -> list[Problem]:
+    """Names that lead nowhere, and inputs and outputs that need a time column and have none."""
+    found: list[tuple[KeyPath, str]] = []
+    for name, dataset in config.datasets.items():
+        catalog = dataset.table.split(".")[0]
+        if catalog not in config.catalogs:
+            text = f"no catalog is called {catalog!r}{suggestion(catalog, config.catalogs)}"
+            found.append((("datasets", name, "table"), text))
+    for name, pipeline in config.pipelines.items():
+        found += _pipeline_references(config, name, pipeline)
+    return [Problem(tree.place(path), path, text) for path, text in found]
+
+
+def _pipeline_references(config: ProjectConfig, name: str, pipeline: PipelineConfig) -> list[tuple[KeyPath, str]]:
+    here: KeyPath = ("pipelines", name)
+    found: list[tuple[KeyPath, str]] = []
+    if pipeline.output not in config.datasets:
+        text = f"no dataset is called {pipeline.output!r}{suggestion(pipeline.output, config.datasets)}"
+        found.append(((*here, "output"), text))
+    elif config.datasets[pipeline.output].time is None:
+        found.append(((*here, "output"), f"dataset {pipeline.output!r} has no time column, so it cannot be restated"))
+    for key, each in pipeline.inputs.items():
+        path = (*here, "inputs", key)
+        if each.dataset not in config.datasets:
+            found.append((path, f"no dataset is called {each.dataset!r}{suggestion(each.dataset, config.datasets)}"))
+        elif each.window == "output" and config.datasets[each.dataset].time is None:
+            text = f"dataset {each.dataset!r} has no time column: write {{dataset: {each.dataset}, window: all}}"
+            found.append((path, text))
+    return found

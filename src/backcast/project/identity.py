@@ -1,0 +1,92 @@
+"""Which code computes a result: project files, installed packages, declarations, and where git stands."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backcast.model.document import canonical, sha256
+from backcast.model.manifest import CodeIdentity
+
+if TYPE_CHECKING:
+    from backcast.project.config import Project
+    from backcast.project.loading import LoadedTransform
+
+_GIT_SECONDS = 30
+
+
+def code_identity(project: Project, transform: LoadedTransform) -> CodeIdentity:
+    """The same in every process and at every call as long as nothing that it names changes. Never holds a secret."""
+    commit, dirty = git_state(project.root, own_folders(project))
+    return CodeIdentity(
+        transform=transform.reference,
+        version=transform.version,
+        files=dict(transform.files),
+        packages=installed_packages(),
+        config=config_hash(project, transform.pipeline),
+        git_commit=commit,
+        git_dirty=dirty,
+    )
+
+
+def config_hash(project: Project, pipeline: str) -> str:
+    """SHA-256 of the resolved pipeline and of the datasets it reads and writes. Catalogs and Spark's address are not in it:
+    the tables' own identity and the settings that change results are recorded elsewhere."""
+    config = project.pipeline_config(pipeline)
+    names = {config.output, *(each.dataset for each in config.inputs.values())}
+    document = {
+        "pipeline": {"name": pipeline, **config.as_json()},
+        "datasets": {name: project.config.datasets[name].as_json() for name in sorted(names)},
+    }
+    return sha256(canonical(document))
+
+
+def installed_packages() -> dict[str, str]:
+    """Every distribution that this interpreter sees, and the interpreter itself."""
+    found = {"python": platform.python_version()}
+    for each in distributions():
+        name = each.metadata["Name"]
+        if name:
+            # The first on the path is the one that is imported.
+            found.setdefault(name.lower().replace("_", "-"), each.version)
+    return dict(sorted(found.items()))
+
+
+def own_folders(project: Project) -> tuple[str, ...]:
+    """What Backcast and the embedded catalogs write into the project: never code, so never dirty."""
+    names = {Path(project.config.store).parts[0]}
+    for catalog in project.config.catalogs.values():
+        for text in (catalog.warehouse, (catalog.uri or "").removeprefix("jdbc:sqlite:")):
+            if text and ":" not in text and not text.startswith("/"):
+                names.add(Path(text).parts[0])
+    return tuple(sorted(names - {"."}))
+
+
+def git_state(root: Path, ignore: tuple[str, ...] = ()) -> tuple[str | None, tuple[str, ...]]:
+    """The commit, and the project's files that differ from it. None and nothing without git or outside a repository."""
+    commit = _git(root, "rev-parse", "--verify", "HEAD")
+    if commit is None:
+        return None, ()
+    prefix = (_git(root, "rev-parse", "--show-prefix") or "").strip()
+    listing = _git(root, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", ".") or ""
+    files = (entry[3:].removeprefix(prefix) for entry in listing.split("\0") if len(entry) > 3)
+    dirty = sorted(file for file in files if file.split("/")[0] not in ignore and "__pycache__" not in file)
+    return commit.strip(), tuple(dirty)
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    # Asking must not write: without this, `status` refreshes the index.
+    environment["GIT_OPTIONAL_LOCKS"] = "0"
+    command = ["git", "-C", str(root), *arguments]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, check=False, timeout=_GIT_SECONDS, env=environment, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.decode(errors="surrogateescape") if answer.returncode == 0 else None

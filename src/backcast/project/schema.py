@@ -1,0 +1,335 @@
+"""The shape of `backcast.yaml`: frozen models, one per section, that refuse what they do not know."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from backcast.errors import InvalidRequest
+from backcast.model.column import TimeColumn, TimeKind
+from backcast.model.document import Document
+from backcast.model.manifest import LivePolicy
+from backcast.model.pipeline import Cut
+from backcast.model.time import Grain, parse_duration
+from backcast.model.time import zone as find_zone
+from backcast.project.problems import KeyPath
+from backcast.project.secrets import mask_text, masked
+
+_RESERVED_TABLES = re.compile(r"(branch|tag)_.*|snapshot_id_\d+|at_timestamp_\d+")
+_LONGEST = timedelta(days=3650)
+
+
+def _identifier(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise ValueError(f"expected a name of letters, digits and _, got {text!r}")
+    return text
+
+
+def _label(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,62}", text):
+        raise ValueError(f"expected a name of letters, digits, - and _ that starts with a letter, got {text!r}")
+    return text
+
+
+def _table(text: str) -> str:
+    parts = text.split(".")
+    if len(parts) < 3 or not all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part) for part in parts):
+        raise ValueError(f"expected catalog.namespace.table, each of letters, digits and _, got {text!r}")
+    if _RESERVED_TABLES.fullmatch(parts[-1]):
+        raise ValueError(f"{parts[-1]!r} names a branch, tag or snapshot and no table")
+    return text
+
+
+def _zone(text: str) -> str:
+    try:
+        find_zone(text)
+    except InvalidRequest as error:
+        raise ValueError(f"expected a time zone such as UTC or Europe/Berlin, got {text!r}") from error
+    return text
+
+
+def _duration(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("expected a duration such as 90s, 30m, 12h, 7d or 2w")  # noqa: TRY004 - pydantic reports ValueErrors
+    try:
+        length = parse_duration(value)
+    except OverflowError:
+        length = timedelta.max
+    if length > _LONGEST:
+        raise ValueError(f"expected at most {_LONGEST.days}d, got {value!r}")
+    return length
+
+
+def _version(text: str) -> str:
+    if not text or re.search(r"\s", text):
+        raise ValueError(f"expected a version such as 1.2.0, got {text!r}")
+    return text
+
+
+Identifier = Annotated[str, AfterValidator(_identifier)]
+Label = Annotated[str, AfterValidator(_label)]
+TableName = Annotated[str, AfterValidator(_table)]
+Zone = Annotated[str, AfterValidator(_zone)]
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+Version = Annotated[str, AfterValidator(_version)]
+
+
+class SparkConfig(Document):
+    """The session that computes. `conf` holds any further Spark settings."""
+
+    master: str = "local[*]"
+    driver_memory: str | None = None
+    conf: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("driver_memory", mode="before")
+    @classmethod
+    def _memory(cls, value: object) -> object:
+        if isinstance(value, str) and not re.fullmatch(r"\d+[kmgt]", value):
+            raise ValueError(f"expected memory as Spark writes it, such as 4g or 800m, got {value!r}")
+        return value
+
+    @field_validator("conf")
+    @classmethod
+    def _keys(cls, conf: dict[str, str]) -> dict[str, str]:
+        for key, value in conf.items():
+            if not key.startswith("spark."):
+                raise ValueError(f"expected names that start with spark., got {key!r}")
+            if key == "spark.sql.session.timeZone" and value != "UTC":
+                raise ValueError("spark.sql.session.timeZone is always UTC; zones belong to datasets")
+        return conf
+
+    @field_serializer("conf")
+    def _mask(self, conf: dict[str, str]) -> dict[str, str]:
+        return masked(conf)
+
+    def __repr_args__(self) -> Any:
+        return [("master", self.master), ("driver_memory", self.driver_memory), ("conf", masked(self.conf))]
+
+
+CatalogType = Literal["jdbc", "rest", "hive", "hadoop"]
+_NEEDS: dict[CatalogType, tuple[str, ...]] = {
+    "jdbc": ("uri", "warehouse"),
+    "rest": ("uri",),
+    "hive": ("uri",),
+    "hadoop": ("warehouse",),
+}
+
+
+class CatalogConfig(Document):
+    """An Iceberg catalog. Any further key is handed to it. Texts keep their `${...}` until Spark needs them."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, str] = Field(init=False)
+
+    type: CatalogType
+    uri: str | None = None
+    warehouse: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> CatalogConfig:
+        lacking = [key for key in _NEEDS[self.type] if not getattr(self, key)]
+        if lacking:
+            raise ValueError(f"a catalog of type {self.type} needs {' and '.join(lacking)}")
+        for key in self.__pydantic_extra__:
+            if close := get_close_matches(key, ("type", "uri", "warehouse"), n=1, cutoff=0.75):
+                raise ValueError(f"unknown key {key!r}; did you mean {close[0]}?")
+        return self
+
+    def properties(self) -> dict[str, str]:
+        """Everything as written, secrets included: only for the session."""
+        own = {"type": self.type, "uri": self.uri, "warehouse": self.warehouse}
+        return {**{key: value for key, value in own.items() if value is not None}, **self.__pydantic_extra__}
+
+    @model_serializer
+    def _mask(self) -> dict[str, str]:
+        return masked(self.properties())
+
+    def __repr_args__(self) -> Any:
+        return masked(self.properties()).items()
+
+
+class TimeConfig(Document):
+    """The column that places a row in time; see `backcast.model.column.TimeColumn`."""
+
+    column: Identifier
+    kind: TimeKind = TimeKind.TIMESTAMP
+    zone: Zone = "UTC"
+    format: str | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> TimeConfig:
+        self.resolve()
+        return self
+
+    def resolve(self) -> TimeColumn:
+        try:
+            return TimeColumn(column=self.column, kind=self.kind, zone=self.zone, format=self.format)
+        except ValidationError as error:
+            raise ValueError("; ".join(each["msg"].removeprefix("Value error, ") for each in error.errors())) from None
+
+
+class PartitionConfig(Document):
+    """The column that the table is partitioned by, when its value follows from the time column."""
+
+    column: Identifier
+    kind: TimeKind
+    zone: Zone | None = None
+    """None: the zone of the time column."""
+    format: str | None = None
+
+    def resolve(self, time: TimeConfig) -> TimeColumn:
+        return TimeConfig(column=self.column, kind=self.kind, zone=self.zone or time.zone, format=self.format).resolve()
+
+
+_FINE_TO_COARSE = list(Grain)
+
+
+class DatasetConfig(Document):
+    """A table under management. Without `time` it can only be an input that is read whole."""
+
+    table: TableName
+    time: TimeConfig | None = None
+    partition: PartitionConfig | None = None
+    grain: Grain = Grain.DAY
+    key: tuple[Identifier, ...] = ()
+    version: Identifier | None = None
+    streaming_readers: tuple[Label, ...] = ()
+
+    @model_validator(mode="after")
+    def _fits(self) -> DatasetConfig:
+        if len(set(self.key)) != len(self.key):
+            raise ValueError("key names a column twice")
+        if self.time is None:
+            if self.partition is not None:
+                raise ValueError("partition needs a time column to follow from")
+            return self
+        unit = self.time.resolve().unit
+        if unit is not None and _FINE_TO_COARSE.index(unit) > _FINE_TO_COARSE.index(self.grain):
+            raise ValueError(f"grain {self.grain} is finer than column {self.time.column} can tell ({unit})")
+        if self.partition is not None:
+            if self.partition.column == self.time.column:
+                raise ValueError("partition names the time column itself: leave it out")
+            self.partition.resolve(self.time)
+        return self
+
+
+def _input(value: object) -> object:
+    return {"dataset": value} if isinstance(value, str) else value
+
+
+class InputConfig(Document):
+    """An input: the part of a dataset that the output window (with warm-up) needs, or all of it."""
+
+    dataset: Label
+    window: Literal["output", "all"] = "output"
+
+
+class WarmUpConfig(Document):
+    """How much more input than output is read, on both sides."""
+
+    before: Duration = timedelta()
+    after: Duration = timedelta()
+
+
+class PublishConfig(Document):
+    """How the stage meets the table, and how long an undo is guaranteed."""
+
+    mode: Literal["replace"] = "replace"
+    live: LivePolicy = LivePolicy.FAIL
+    undo_window: Duration = timedelta(days=7)
+
+
+class PipelineConfig(Document):
+    """A versioned transform between inputs and one output dataset."""
+
+    transform: str | None = None
+    sql: str | None = None
+    version: Version
+    inputs: Annotated[dict[Identifier, Annotated[InputConfig, BeforeValidator(_input)]], Field(min_length=1)]
+    output: Label
+    warm_up: WarmUpConfig = WarmUpConfig()
+    publish: PublishConfig = PublishConfig()
+    cut: Cut = Cut.WIDEN
+    chunks_per_job: Annotated[int, Field(ge=1, le=1000)] = 31
+    nondeterministic: tuple[str, ...] = ()
+    lineage_columns: bool = False
+
+    @field_validator("transform")
+    @classmethod
+    def _function(cls, text: str | None) -> str | None:
+        if text is not None and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", text, re.ASCII):
+            raise ValueError(f"expected module:function such as pipelines.daily:daily, got {text!r}")
+        return text
+
+    @field_validator("sql")
+    @classmethod
+    def _inside(cls, text: str | None) -> str | None:
+        if text is not None and (not text.endswith(".sql") or text.startswith(("/", "~")) or ".." in text.split("/")):
+            raise ValueError(f"expected a .sql file inside the project such as models/daily.sql, got {text!r}")
+        return text
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> PipelineConfig:
+        if (self.transform is None) == (self.sql is None):
+            raise ValueError("expected exactly one of transform (module:function) and sql (a file)")
+        names = [name.lower() for name in self.inputs]
+        if len(set(names)) != len(names):
+            raise ValueError("inputs differ only in upper and lower case, which SQL does not tell apart")
+        return self
+
+
+class ProjectConfig(Document):
+    """The whole file, after profile and environment."""
+
+    name: Label
+    store: str = ".backcast/store.db"
+    spark: SparkConfig = SparkConfig()
+    catalogs: dict[Identifier, CatalogConfig] = Field(default_factory=dict)
+    datasets: dict[Label, DatasetConfig] = Field(default_factory=dict)
+    pipelines: dict[Label, PipelineConfig] = Field(default_factory=dict)
+
+    @field_validator("store")
+    @classmethod
+    def _file(cls, text: str) -> str:
+        if not text or "://" in text:
+            raise ValueError(f"expected the path of a SQLite file, got {mask_text(text)!r}")
+        return text
+
+
+def keys_at(path: KeyPath) -> list[str]:
+    """The keys that are known at this path; none where any name is allowed."""
+    model: Any = ProjectConfig
+    for part in path:
+        fields = getattr(model, "model_fields", None)
+        if fields is not None and part not in fields:
+            return []
+        model = _values(model) if fields is None else _model(fields[part].annotation)
+        if model is None:
+            return []
+    return list(getattr(model, "model_fields", {}))
+
+
+def _model(annotation: Any) -> Any:
+    """The section model inside an annotation such as `TimeConfig | None`; a dict annotation stays as it is."""
+    if hasattr(annotation, "model_fields") or getattr(annotation, "__origin__", None) is dict:
+        return annotation
+    return next((found for each in get_args(annotation) if (found := _model(each)) is not None), None)
+
+
+def _values(annotation: Any) -> Any:
+    arguments = get_args(annotation)
+    return _model(arguments[1]) if len(arguments) == 2 else None

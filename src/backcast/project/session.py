@@ -1,0 +1,108 @@
+"""The Spark session that a project asks for, and what of it changes results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backcast.project.problems import Problem, raise_problems
+from backcast.spark.settings import SessionSettings
+from backcast.spark.versions import EMBEDDED_LAKE, Package
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from backcast.project.config import Project
+
+_SQLITE = "jdbc:sqlite:"
+_SQLITE_DEFAULTS = {"journal_mode": "WAL", "busy_timeout": "30000"}
+_WORKER_PATH = "spark.executorEnv.PYTHONPATH"
+
+RESULT_SETTINGS: tuple[str, ...] = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.timestampType",
+    "spark.sql.caseSensitive",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.groupByOrdinal",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.parquet.binaryAsString",
+    "spark.sql.parquet.int96AsTimestamp",
+    "spark.sql.parquet.datetimeRebaseModeInRead",
+    "spark.sql.parquet.datetimeRebaseModeInWrite",
+    "spark.sql.parquet.int96RebaseModeInRead",
+    "spark.sql.parquet.int96RebaseModeInWrite",
+    "spark.sql.avro.datetimeRebaseModeInRead",
+    "spark.sql.avro.datetimeRebaseModeInWrite",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.execution.pythonUDF.arrow.enabled",
+)
+"""Settings that decide what the same query returns over the same rows."""
+
+
+def session_settings(project: Project) -> SessionSettings:
+    """Everything resolved, secrets included: hand it to Spark and nowhere else. Raises ConfigError for unset variables."""
+    problems: list[Problem] = []
+
+    def filled(text: str, *path: str) -> str:
+        return project.interpolation.text(text, path, project.place(*path), problems)
+
+    catalogs = {
+        name: catalog_properties(
+            {key: filled(value, "catalogs", name, key) for key, value in config.properties().items()}, project.root
+        )
+        for name, config in project.config.catalogs.items()
+    }
+    conf = {key: filled(value, "spark", "conf", key) for key, value in project.config.spark.conf.items()}
+    raise_problems(problems)
+    # Python workers import the project's modules by name.
+    conf[_WORKER_PATH] = ":".join(filter(None, (str(project.root), conf.get(_WORKER_PATH))))
+    embedded = any(each.get("uri", "").startswith(_SQLITE) for each in catalogs.values())
+    return SessionSettings(
+        app_name=f"backcast {project.name}",
+        master=project.config.spark.master,
+        packages=EMBEDDED_LAKE if embedded else (Package.ICEBERG,),
+        catalogs=catalogs,
+        conf=conf,
+        driver_memory=project.config.spark.driver_memory,
+        log_file=project.store_path.parent / "spark.log",
+    )
+
+
+def catalog_properties(properties: dict[str, str], root: Path) -> dict[str, str]:
+    """Paths made absolute against the project; an embedded catalog gets what it needs to be shared by processes."""
+    result = dict(properties)
+    if warehouse := result.get("warehouse"):
+        result["warehouse"] = _absolute(warehouse, root)
+    uri = result.get("uri", "")
+    if result["type"] == "jdbc":
+        # Views need V1.
+        result.setdefault("jdbc.schema-version", "V1")
+    if uri.startswith(_SQLITE):
+        path, _, query = uri.removeprefix(_SQLITE).partition("?")
+        given = dict(part.partition("=")[::2] for part in query.split("&") if part)
+        options = "&".join(f"{key}={value}" for key, value in {**_SQLITE_DEFAULTS, **given}.items())
+        result["uri"] = f"{_SQLITE}{_absolute(path, root)}?{options}"
+    return result
+
+
+def _absolute(path: str, root: Path) -> str:
+    """A path of this machine against the root; anything with a scheme stays as it is."""
+    return path if ":" in path else str(root / Path(path).expanduser())
+
+
+def make_folders(settings: SessionSettings) -> None:
+    """SQLite makes its file but not the folder around it."""
+    for properties in settings.catalogs.values():
+        uri = properties.get("uri", "")
+        if uri.startswith(_SQLITE):
+            Path(uri.removeprefix(_SQLITE).partition("?")[0]).parent.mkdir(parents=True, exist_ok=True)
+
+
+def result_settings(spark: SparkSession) -> dict[str, str]:
+    """The session's settings that change results, its version, and every compatibility switch that was set."""
+    found = {key: value for key in RESULT_SETTINGS if (value := spark.conf.get(key, None)) is not None}
+    legacy = {key: value for key, value in spark.conf.getAll.items() if key.startswith("spark.sql.legacy.")}
+    return dict(sorted({**found, **legacy, "spark.version": spark.version}.items()))

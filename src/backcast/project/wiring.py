@@ -1,0 +1,157 @@
+"""Ports wired to adapters for one project. The only place that knows all of them."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backcast.model.run import Holder
+from backcast.project.clock import SystemClock
+from backcast.project.config import Project, load_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from backcast.model.manifest import CodeIdentity
+    from backcast.model.pipeline import Dataset, PipelineSpec
+    from backcast.ports import Clock, RunReader, Source, Target
+    from backcast.project.loading import LoadedTransform
+    from backcast.store.sql import SqlStore
+
+
+class Wiring:
+    """The `World` of one project. Opens store, user code and Spark on first use, never earlier."""
+
+    def __init__(self, project: Project, clock: Clock | None = None) -> None:
+        self.project = project
+        self.clock: Clock = clock or SystemClock()
+        self._store: SqlStore | None = None
+        self._reader: SqlStore | None = None
+        self._spark: SparkSession | None = None
+        self._started_spark = False
+        self._transforms: dict[str, LoadedTransform] = {}
+
+    def dataset(self, name: str) -> Dataset:
+        return self.project.dataset(name)
+
+    def pipeline(self, name: str) -> PipelineSpec:
+        return self.project.pipeline(name)
+
+    def store(self) -> SqlStore:
+        """The store, made when it is not there yet."""
+        from backcast.store import open_store
+
+        if self._store is None:
+            self._store = open_store(self._store_url)
+        return self._store
+
+    def reader(self) -> RunReader:
+        """The store for looking only. Raises Unavailable when there is none yet; makes nothing."""
+        from backcast.store import open_store
+
+        if self._store is not None:
+            return self._store.runs
+        if self._reader is None:
+            self._reader = open_store(self._store_url, create=False)
+        return self._reader.runs
+
+    def transform(self, pipeline: str) -> LoadedTransform:
+        """The pipeline's transform, imported anew whenever one of its files changed since."""
+        from backcast.project.loading import load_transform
+        from backcast.project.modules import unchanged
+
+        loaded = self._transforms.get(pipeline)
+        if loaded is None or not unchanged(self.project.root, loaded.files):
+            loaded = self._transforms[pipeline] = load_transform(self.project, pipeline)
+        return loaded
+
+    def identity(self, pipeline: str) -> CodeIdentity:
+        from backcast.project.identity import code_identity
+
+        return code_identity(self.project, self.transform(pipeline))
+
+    def spark(self) -> SparkSession:
+        """The active session when it suits the project, else one of our own."""
+        from backcast.project.session import make_folders, session_settings
+        from backcast.spark.session import active_session, open_session
+
+        if self._spark is None:
+            settings = session_settings(self.project)
+            make_folders(settings)
+            self._started_spark = active_session() is None
+            self._spark = open_session(settings)
+        return self._spark
+
+    def source(self, dataset: str) -> Source:
+        from backcast.sources.tables import TableSource
+
+        table = self.project.relation(dataset).table
+        return TableSource(self.spark(), table)
+
+    def target(self, dataset: str) -> Target:
+        from backcast.targets.iceberg.target import IcebergTarget
+
+        table = self.project.dataset(dataset).table
+        return IcebergTarget(self.spark(), table)
+
+    def result_settings(self) -> dict[str, str]:
+        from backcast.project.session import result_settings
+
+        return result_settings(self.spark())
+
+    def holder(self) -> Holder:
+        """This process, and the JVM once Spark is up."""
+        from backcast.spark import processes
+
+        me = processes.current()
+        jvm = None if self._spark is None else processes.jvm_identity(self._spark)
+        return Holder(
+            owner=self._owner,
+            host=host_identity(),
+            pid=me.pid,
+            started=me.started,
+            jvm_pid=None if jvm is None else jvm.pid,
+            jvm_started=None if jvm is None else jvm.started,
+        )
+
+    def close(self) -> None:
+        """Close the store and stop Spark if it was started here."""
+        for store in (self._store, self._reader):
+            if store is not None:
+                store.close()
+        self._store = self._reader = None
+        if self._spark is not None and self._started_spark:
+            self._spark.stop()
+        self._spark = None
+
+    @property
+    def _store_url(self) -> str:
+        return f"sqlite:///{self.project.store_path}"
+
+    @cached_property
+    def _owner(self) -> str:
+        try:
+            return f"{getpass.getuser()}@{socket.gethostname()}"
+        except (OSError, KeyError):
+            return f"{os.getuid()}@{socket.gethostname()}"
+
+
+def host_identity() -> str:
+    """This machine, this boot and this pid namespace: only with the same one does a pid mean the same process."""
+    parts = [socket.gethostname()]
+    try:
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    except OSError:
+        # Not Linux: the start times that go with the pids are wall clock times, so the name is enough.
+        return parts[0]
+    return "/".join(parts)
+
+
+def open_world(path: str | Path = ".", profile: str | None = None) -> Wiring:
+    """The project's wiring, for scripts of the project that need its Spark session: `open_world(".").spark()`."""
+    return Wiring(load_project(path, profile))

@@ -1,0 +1,1 @@
+"""Step 4, verdict to table: publish, undo and clean up."""

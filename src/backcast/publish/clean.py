@@ -1,0 +1,48 @@
+"""Let go of what is no longer needed: stages of cancelled runs at once, refs of published runs once the undo window ended.
+
+Dropping a ref alone is never enough: a later expiry by someone else would then walk versions whose removed files are live
+again and delete those. So the versions behind the refs are forgotten in the same commit.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from backcast.model.run import Publication, Run
+from backcast.model.stage import head_tag, rewrite_stage_of, stage_of
+from backcast.model.states import RunState
+from backcast.model.table import Forget
+
+
+def stage_forget(run_id: str) -> Forget:
+    """Everything of a run that was never published."""
+    stage = stage_of(run_id, None)
+    return Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch)
+
+
+def release_forget(run_id: str, publications: list[Publication]) -> Forget:
+    """Everything of a published run: its stage, its tags, and those of its commits whose removed files are live again."""
+    stage = stage_of(run_id, None)
+    refs = [stage.branch, stage.base_tag]
+    versions = []
+    for position, each in enumerate(publications):
+        rewrite = rewrite_stage_of(run_id, each.generation, None)
+        refs += [each.fence, head_tag(run_id, each.generation), rewrite.branch, rewrite.base_tag]
+        refs += [each.undo_fence] if each.undo_fence else []
+        if each.undone_at is not None:
+            versions.append(each.version)
+        if each.undo_version is not None and position + 1 < len(publications):
+            versions.append(each.undo_version)
+    return Forget(refs=tuple(refs), versions=tuple(versions), branch=stage.branch)
+
+
+def releasable(run: Run, publications: list[Publication], now: datetime) -> tuple[bool, str]:
+    """Whether gc may let go of the run's refs, and why or why not."""
+    if run.state is RunState.CANCELLED:
+        return True, "cancelled"
+    if run.state not in (RunState.PUBLISHED, RunState.SUPERSEDED, RunState.UNDONE) or not publications:
+        return False, f"{run.state}: its stage is still needed"
+    newest = publications[-1]
+    if newest.undo_until > now:
+        return False, f"{run.state}: undo is guaranteed until {newest.undo_until:%Y-%m-%d %H:%M} UTC"
+    return True, f"{run.state}: the undo window ended at {newest.undo_until:%Y-%m-%d %H:%M} UTC"

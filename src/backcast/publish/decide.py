@@ -1,0 +1,49 @@
+"""What to commit, given how the live table moved since the base. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backcast.errors import ScopeChanged
+from backcast.model.manifest import LivePolicy
+from backcast.model.table import Movement, NetChange
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Which live files go. `live` are files of live rows in scope that stay beside the restated ones."""
+
+    remove: frozenset[str]
+    live: frozenset[str]
+    compacted: bool
+    """The removed files are not the base's but those a compaction made of them."""
+
+
+def decide(net: NetChange, movement: Movement, policy: LivePolicy, run_id: str, *, exact: bool) -> Decision:
+    """Raises ScopeChanged when publishing would lose or double a row, or when the policy forbids it."""
+    planned = frozenset(file.path for file in net.removed)
+    if not movement.moved:
+        return Decision(remove=planned, live=frozenset(), compacted=False)
+    gone = frozenset(file.path for file in movement.removed)
+    arrived = frozenset(file.path for file in movement.added)
+    if movement.only_compaction and not exact and planned <= gone | movement.files.paths:
+        return Decision(remove=movement.files.paths, live=frozenset(), compacted=True)
+    if policy is LivePolicy.KEEP and not gone and not movement.files.has_deletes:
+        return Decision(remove=planned, live=arrived, compacted=False)
+    raise refusal(movement, policy, run_id)
+
+
+def refusal(movement: Movement, policy: LivePolicy, run_id: str) -> ScopeChanged:
+    rows = sum(file.rows for file in movement.added)
+    what = f"{len(movement.added)} files ({rows:,} rows) arrived" if movement.added else "no file arrived"
+    if movement.removed:
+        what += f" and {len(movement.removed)} files left"
+    commits = ", ".join(f"{each.version} ({each.operation} at {each.at:%H:%M:%S} UTC)" for each in movement.commits[:3])
+    hint = "plan again: the new plan reads the table as it is now"
+    if policy is LivePolicy.FAIL and movement.added and not movement.removed:
+        hint += "; or set `live: keep` on the pipeline to leave live rows beside the restated ones"
+    return ScopeChanged(
+        f"the scope changed since the base: {what}" + (f" in commits {commits}" if commits else ""),
+        hint=f"backcast cancel {run_id}, then {hint}",
+        run=run_id,
+    )

@@ -1,0 +1,229 @@
+"""Step 4: verdict -> table. One metadata-only commit, decided on the head, fenced against a second one, read back after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from backcast.errors import Conflict, Drifted, NotValidated, OutcomeUnknown, Refused, ScopeChanged, StateConflict
+from backcast.faults import point
+from backcast.model.lineage import commit_properties
+from backcast.model.manifest import Manifest
+from backcast.model.report import OnProgress, Progress
+from backcast.model.run import Effect, Publication, Run
+from backcast.model.stage import head_tag, publish_fence, stage_of
+from backcast.model.states import EffectState, RunState
+from backcast.model.table import Change, NetChange
+from backcast.model.verdict import Verdict
+from backcast.ports import Clock, Engine, Store, Target
+from backcast.publish.decide import Decision, decide
+
+ATTEMPTS = 20
+_PAUSE = 0.2
+
+CheckLease = Callable[[], int]
+"""The token of the run's lease, if it is certainly still ours; raises LeaseHeld otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishJob:
+    """One process publishing or undoing one run, under its lease. `token` fences every change of state."""
+
+    run: Run
+    manifest: Manifest
+    store: Store
+    target: Target
+    engine: Engine
+    clock: Clock
+    check_lease: CheckLease
+    on_progress: OnProgress
+
+
+def publish(job: PublishJob, verdict: Verdict | None) -> Publication:
+    """Commit exactly what the verdict is about. A publish that was interrupted is finished or tried again, never doubled."""
+    done = recover(job)
+    if done is not None:
+        return done
+    verdict = _accepted(job.run, verdict)
+    net = _net_change(job, verdict)
+    generation = len(job.store.runs.publications(job.run.run_id)) + 1
+    came_from = job.run.state
+    point("publish.before-intent")
+    run = job.run if came_from is RunState.PUBLISHING else _enter(job, generation)
+    try:
+        effect, version = _commit(job, verdict, net, generation)
+    except (Refused, ScopeChanged, StateConflict) as error:
+        back = RunState.UNDONE if generation > 1 else RunState.ACCEPTED
+        job.store.runs.transition(run, back, detail=error.message, token=job.check_lease())
+        raise
+    return finish(job, run, effect, version)
+
+
+def _enter(job: PublishJob, generation: int) -> Run:
+    return job.store.runs.transition(job.run, RunState.PUBLISHING, token=job.check_lease(), generation=generation)
+
+
+def _accepted(run: Run, verdict: Verdict | None) -> Verdict:
+    if run.state not in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
+        raise StateConflict(f"run {run.run_id} is {run.state} and cannot be published", hint=f"backcast status {run.run_id}")
+    if verdict is None or not verdict.accepted or verdict.run_id != run.run_id:
+        raise NotValidated(f"run {run.run_id} has no accepted verdict", hint=f"backcast validate {run.run_id}")
+    return verdict
+
+
+def _net_change(job: PublishJob, verdict: Verdict) -> NetChange:
+    """The staged change once more, which must be the one that was validated, on a table that is still the planned one."""
+    identity = job.target.facts().identity
+    if identity != job.manifest.target.identity:
+        moved = [name for name in type(identity).model_fields if getattr(identity, name) != getattr(job.manifest.target.identity, name)]
+        raise Drifted(
+            f"the table's {', '.join(moved)} changed since the plan", hint=f"backcast cancel {job.run.run_id}, then plan again"
+        )
+    stage = stage_of(job.run.run_id, verdict.base)
+    net = job.target.net_change(stage, verdict.staged, job.manifest.scope.predicate)
+    if net.digest() != verdict.net_change or net.outside:
+        raise NotValidated("the stage is not the one that was validated", hint=f"backcast validate {job.run.run_id}")
+    return net
+
+
+def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) -> tuple[Effect, str]:
+    """Decide on the head and commit on the head; a commit by someone else in between starts over, a bounded number of times."""
+    scope, run_id = job.manifest.scope, job.run.run_id
+    fence = publish_fence(run_id, generation)
+    for attempt in range(ATTEMPTS):
+        movement = job.target.movement(verdict.base, scope.predicate)
+        decision = decide(net, movement, job.manifest.settings.live_policy, run_id, exact=scope.exact)
+        _refuse_shared_keys(job, verdict, movement.files.version, decision)
+        added = frozenset(file.path for file in net.added)
+        change = Change(
+            fence=fence,
+            head=movement.head,
+            scope=scope.predicate,
+            add_from=verdict.staged,
+            add=added,
+            remove=decision.remove,
+            guard_rows=True,
+            properties=commit_properties(job.manifest, run_id, "publish") | {"backcast.publish-id": fence},
+            keep=((head_tag(run_id, generation), movement.head),) if decision.compacted and movement.head else (),
+        )
+        job.check_lease()
+        effect = job.store.effects.begin(
+            run_id, "publish", fence, generation=generation, base=verdict.base, staged=verdict.staged, head=movement.head,
+            added=sorted(added), removed=sorted(decision.remove), live=sorted(decision.live),
+        )
+        point("publish.after-intent")
+        try:
+            return effect, job.target.commit(change)
+        except OutcomeUnknown:
+            raise
+        except (Conflict, Refused) as error:
+            job.store.effects.end(effect, EffectState.NOT_LANDED, reason=error.message)
+            if not retryable(error):
+                raise
+        job.clock.sleep(_PAUSE * (attempt % 5))
+    raise ScopeChanged(
+        f"the table is committed to so often that {ATTEMPTS} attempts to publish in between failed; nothing was published",
+        hint=f"try again in a quieter moment: backcast publish {run_id}",
+    )
+
+
+def retryable(error: Exception) -> bool:
+    """A head that moved may have moved elsewhere; a fence that exists, a refusal and a changed scope are final."""
+    return isinstance(error, Conflict) and not isinstance(error, StateConflict | ScopeChanged)
+
+
+def _refuse_shared_keys(job: PublishJob, verdict: Verdict, head: str | None, decision: Decision) -> None:
+    """Live policy keep: a live row with a restated row's key would be a double."""
+    if not decision.live:
+        return
+    scope = job.manifest.scope.predicate
+    now, base = job.target.read(head, scope), job.target.read(verdict.base, scope)
+    shared = job.engine.shared_keys(now.exceptAll(base), job.target.read(verdict.staged, scope), job.manifest.settings.key)
+    if shared:
+        raise ScopeChanged(
+            f"live rows arrived with keys that the run restates, for example {', '.join(shared[:3])}",
+            hint=f"backcast cancel {job.run.run_id}, then plan again so that they are restated too",
+        )
+
+
+def recover(job: PublishJob) -> Publication | None:
+    """Finish a publish whose process died after its commit landed. None when there is none or it did not land."""
+    if job.run.state is not RunState.PUBLISHING:
+        return None
+    for effect in job.store.effects.open(job.run.run_id):
+        if effect.name != "publish":
+            continue
+        version = job.target.probe(effect.key)
+        if version is not None:
+            return finish(job, job.run, effect, version)
+        job.store.effects.end(effect, EffectState.NOT_LANDED, reason="the table has no such commit")
+    known = [each for each in job.store.runs.publications(job.run.run_id) if each.undone_at is None]
+    if known:
+        _close(job, job.run, known[-1])
+        return known[-1]
+    return None
+
+
+def finish(job: PublishJob, run: Run, effect: Effect, version: str) -> Publication:
+    """Read back, record, close. Everything here can be repeated."""
+    data = effect.data
+    now = job.clock.now()
+    publication = Publication(
+        run_id=run.run_id,
+        generation=int(data["generation"]),
+        fence=effect.key,
+        base=data["base"],
+        staged=data["staged"],
+        head=data["head"],
+        version=version,
+        added=tuple(data["added"]),
+        removed=tuple(data["removed"]),
+        published_at=now,
+        undo_until=now + timedelta(seconds=job.manifest.settings.undo_window_seconds),
+    )
+    _read_back(job, publication, frozenset(data["live"]))
+    job.store.runs.save_publication(publication)
+    point("publish.after-record")
+    job.store.effects.end(effect, EffectState.LANDED, version=version)
+    point("publish.before-state")
+    _close(job, run, publication)
+    return publication
+
+
+def _read_back(job: PublishJob, publication: Publication, live: frozenset[str]) -> None:
+    """The published version must hold, in the scope, exactly the validated files and the live ones that were kept.
+
+    Files never change once written, so equal files are equal rows, and no data file has to be read.
+    """
+    scope = job.manifest.scope.predicate
+    now = job.target.files(publication.version, scope)
+    validated = job.target.files(publication.staged, scope)
+    wanted = validated.paths | live
+    if now.paths != wanted or now.has_deletes:
+        job.store.runs.record(publication.run_id, "publish.read-back-differs", missing=len(wanted - now.paths), extra=len(now.paths - wanted))
+        raise OutcomeUnknown(
+            f"version {publication.version} was published but does not hold what was validated",
+            hint=f"look at the table before anything else; to take it back: backcast undo {publication.run_id}",
+        )
+    job.on_progress(Progress(step="publish", message=f"read back {now.rows:,} rows in {len(now.files)} files", rows=now.rows))
+
+
+def _close(job: PublishJob, run: Run, publication: Publication) -> None:
+    _supersede(job, publication)
+    job.store.runs.transition(
+        run, RunState.PUBLISHED, token=job.check_lease(), version=publication.version, generation=publication.generation,
+    )
+    point("publish.after-state")
+
+
+def _supersede(job: PublishJob, publication: Publication) -> None:
+    """Published runs on the same dataset whose files this publish took out are now history."""
+    removed = frozenset(publication.removed)
+    for other in job.store.runs.runs(dataset=job.run.dataset, limit=1000):
+        if other.run_id == publication.run_id or other.state is not RunState.PUBLISHED:
+            continue
+        theirs = [each for each in job.store.runs.publications(other.run_id) if each.undone_at is None]
+        if theirs and removed & frozenset(theirs[-1].added):
+            job.store.runs.mark_superseded(other.run_id, publication.run_id)
+            job.store.runs.transition(other, RunState.SUPERSEDED, detail=f"superseded by {publication.run_id}")

@@ -1,0 +1,202 @@
+"""Take a publish back in one commit and keep every row that the live writer wrote since.
+
+First the proof: every published file is still live, every file it replaced is still in storage, no delete touches either.
+Without it an undo can double, lose or resurrect rows, so it is refused, or done by rewriting when asked.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from backcast.errors import Conflict, OutcomeUnknown, Refused, ScopeChanged, StateConflict, UndoRefused
+from backcast.faults import point
+from backcast.model.lineage import commit_properties
+from backcast.model.report import Progress
+from backcast.model.run import Effect, Publication, Run
+from backcast.model.scope import Predicate
+from backcast.model.stage import rewrite_stage_of, undo_fence
+from backcast.model.states import EffectState, RunState
+from backcast.model.table import Change, Forget, Stage, StageWrite
+from backcast.publish.step import ATTEMPTS, PublishJob, retryable
+
+
+def undo(job: PublishJob, *, rewrite: bool = False) -> Publication:
+    """The publication with its undo recorded. Repeating it after a crash finishes what was begun."""
+    done = _recover(job)
+    if done is not None:
+        return done
+    publication = _newest(job)
+    point("undo.before-intent")
+    run = job.run
+    if run.state is not RunState.UNDOING:
+        run = job.store.runs.transition(run, RunState.UNDOING, token=job.check_lease(), generation=publication.generation)
+    try:
+        effect, version = _commit(job, publication, rewrite=rewrite)
+    except (Refused, ScopeChanged, StateConflict) as error:
+        job.store.runs.transition(run, RunState.PUBLISHED, detail=f"undo refused: {error.message}", token=job.check_lease())
+        raise
+    return _finish(job, run, publication, effect, version)
+
+
+def _newest(job: PublishJob) -> Publication:
+    run_id = job.run.run_id
+    if job.run.state is RunState.SUPERSEDED:
+        raise UndoRefused(
+            f"run {run_id} was superseded by {job.run.superseded_by}", hint=f"undo that one first: backcast undo {job.run.superseded_by}"
+        )
+    live = [each for each in job.store.runs.publications(run_id) if each.undone_at is None]
+    if job.run.state not in (RunState.PUBLISHED, RunState.UNDOING) or not live:
+        raise StateConflict(f"run {run_id} is {job.run.state}: there is nothing to undo", hint=f"backcast status {run_id}")
+    if live[-1].released_at is not None:
+        raise UndoRefused(
+            f"the undo window of run {run_id} ended and gc released what an undo needs",
+            hint="restate the window again with the old version of the code",
+        )
+    return live[-1]
+
+
+def _commit(job: PublishJob, publication: Publication, *, rewrite: bool) -> tuple[Effect, str]:
+    for attempt in range(ATTEMPTS):
+        problem, head = _proof(job, publication)
+        if problem is not None and (not rewrite or problem.attributes.get("rewritable") is False):
+            raise problem
+        change = _inverse(job, publication, head) if problem is None else _rewritten(job, publication, head)
+        job.check_lease()
+        effect = job.store.effects.begin(
+            job.run.run_id, "undo", change.fence, generation=publication.generation, head=head, rewrite=problem is not None
+        )
+        point("undo.after-intent")
+        try:
+            return effect, job.target.commit(change)
+        except OutcomeUnknown:
+            raise
+        except (Conflict, Refused) as error:
+            job.store.effects.end(effect, EffectState.NOT_LANDED, reason=error.message)
+            if not retryable(error):
+                raise
+        job.clock.sleep(0.2 * (attempt % 5))
+    raise ScopeChanged(
+        f"the table is committed to so often that {ATTEMPTS} attempts to undo in between failed; nothing was undone",
+        hint=f"try again in a quieter moment: backcast undo {job.run.run_id}",
+    )
+
+
+def _proof(job: PublishJob, publication: Publication) -> tuple[UndoRefused | None, str | None]:
+    """The reason why the exact inverse is not safe, or None; and the head it was checked on."""
+    head = job.target.facts().version
+    scope = Predicate() if job.manifest.scope.exact else job.manifest.scope.predicate
+    now = job.target.files(head, scope)
+    run_id = publication.run_id
+    gone = frozenset(publication.added) - now.paths
+    rewriting = f"backcast undo {run_id} --rewrite"
+    if gone:
+        reason = f"{len(gone)} of {len(publication.added)} published files were rewritten or deleted since (compaction, update or delete)"
+        return UndoRefused(reason, hint=f"{rewriting} computes the old state row by row"), head
+    mine = frozenset(publication.added)
+    if any(file.deletes for file in now.files if file.path in mine) or job.target.files(head, job.manifest.scope.predicate).has_deletes:
+        return UndoRefused("rows in scope were deleted since by delete files; an undo would bring them back", hint=rewriting), head
+    lost = job.target.missing(frozenset(publication.removed))
+    if lost:
+        reason = f"{len(lost)} of {len(publication.removed)} files that the publish replaced are gone from storage"
+        return UndoRefused(reason, hint="restate the window again with the old version of the code", rewritable=False), head
+    return None, head
+
+
+def _inverse(job: PublishJob, publication: Publication, head: str | None) -> Change:
+    removed = frozenset(publication.removed)
+    describes = publication.base
+    if not removed <= job.target.files(publication.base, job.manifest.scope.predicate).paths:
+        describes = publication.head
+    return Change(
+        fence=undo_fence(publication.run_id, publication.generation),
+        head=head,
+        scope=job.manifest.scope.predicate,
+        add_from=describes,
+        add=removed,
+        remove=frozenset(publication.added),
+        guard_rows=False,
+        properties=_properties(job, publication),
+    )
+
+
+def _rewritten(job: PublishJob, publication: Publication, head: str | None) -> Change:
+    """`base + (now except published)` written to a branch at the head, as one change. Refuses when a published row is gone."""
+    scope, target, run_id = job.manifest.scope.predicate, job.target, publication.run_id
+    now, published = target.read(head, scope), target.read(publication.version, scope)
+    lost = published.exceptAll(now).limit(1).count()
+    if lost:
+        raise UndoRefused(
+            "published rows were changed or deleted since, so nobody can say what the old state plus those changes is",
+            hint="restate the window again with the old version of the code",
+        )
+    rows = target.read(publication.base, scope).unionByName(now.exceptAll(published))
+    stage = rewrite_stage_of(run_id, publication.generation, head)
+    _clear(job, stage)
+    target.open_stage(stage)
+    write = StageWrite(("undo",), job.check_lease(), scope, exact=job.manifest.scope.exact)
+    staged = target.write(stage, write, rows).version
+    net = target.net_change(stage, staged, scope)
+    if net.outside:
+        raise UndoRefused("the rewritten files are not proven to lie in the scope", hint="report this", files=len(net.outside))
+    return Change(
+        fence=undo_fence(run_id, publication.generation),
+        head=head,
+        scope=scope,
+        add_from=staged,
+        add=frozenset(file.path for file in net.added),
+        remove=frozenset(file.path for file in net.removed),
+        guard_rows=True,
+        properties=_properties(job, publication) | {"backcast.undo-mode": "rewrite"},
+    )
+
+
+def _clear(job: PublishJob, stage: Stage) -> None:
+    """Drop what an earlier attempt left on the rewrite branch."""
+    job.target.forget(Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch))
+
+
+def _properties(job: PublishJob, publication: Publication) -> dict[str, str]:
+    return commit_properties(job.manifest, publication.run_id, "undo") | {"backcast.undo-of": publication.fence}
+
+
+def _recover(job: PublishJob) -> Publication | None:
+    """Finish an undo whose process died after its commit landed."""
+    if job.run.state is not RunState.UNDOING:
+        return None
+    publications = job.store.runs.publications(job.run.run_id)
+    for effect in job.store.effects.open(job.run.run_id):
+        if effect.name != "undo":
+            continue
+        version = job.target.probe(effect.key)
+        if version is not None:
+            mine = next(each for each in publications if each.generation == int(effect.data["generation"]))
+            return _finish(job, job.run, mine, effect, version)
+        job.store.effects.end(effect, EffectState.NOT_LANDED, reason="the table has no such commit")
+    if publications and publications[-1].undone_at is not None:
+        _close(job, job.run, publications[-1])
+        return publications[-1]
+    return None
+
+
+def _finish(job: PublishJob, run: Run, publication: Publication, effect: Effect, version: str) -> Publication:
+    now = job.clock.now()
+    changed: dict[str, Any] = {"undo_fence": effect.key, "undo_version": version, "undone_at": now}
+    if publication.undo_until < now:
+        changed["undo_until"] = now + timedelta(seconds=job.manifest.settings.undo_window_seconds)
+    undone = publication.model_copy(update=changed)
+    job.store.runs.save_publication(undone)
+    point("undo.after-record")
+    job.store.effects.end(effect, EffectState.LANDED, version=version)
+    _close(job, run, undone)
+    job.on_progress(Progress(step="undo", message=f"undone in version {version}"))
+    return undone
+
+
+def _close(job: PublishJob, run: Run, publication: Publication) -> None:
+    for other in job.store.runs.runs(dataset=run.dataset, limit=1000):
+        if other.state is RunState.SUPERSEDED and other.superseded_by == run.run_id:
+            job.store.runs.mark_superseded(other.run_id, None)
+            job.store.runs.transition(job.store.runs.run(other.run_id), RunState.PUBLISHED, detail=f"{run.run_id} was undone")
+    job.store.runs.transition(run, RunState.UNDONE, token=job.check_lease(), version=publication.undo_version)
+    point("undo.after-state")

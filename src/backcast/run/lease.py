@@ -1,0 +1,78 @@
+"""Hold the right to work on a run, and know by one's own clock when it can no longer be trusted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from backcast.errors import BackcastError, LeaseHeld
+from backcast.model.run import Holder, Lease
+from backcast.ports import Clock, Leases
+
+LEASE_SECONDS = 30.0
+
+EndHolder = Callable[[Holder], bool]
+"""True when the holder's process is known to be gone and its JVM has been ended; False while it may still act."""
+
+
+class HeldLease:
+    """A lease renewed in the background. `check` raises before the lease can have ended by the store's clock."""
+
+    def __init__(self, leases: Leases, lease: Lease, clock: Clock, asked_at: float, seconds: float = LEASE_SECONDS) -> None:
+        self._leases = leases
+        self._clock = clock
+        self._seconds = seconds
+        self._lease = lease
+        self._safe_until = asked_at + seconds * 0.8
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name=f"lease {lease.name}", daemon=True)
+
+    @property
+    def lease(self) -> Lease:
+        return self._lease
+
+    def check(self) -> Lease:
+        """The lease, if it is certainly still ours. Call before every side effect."""
+        if self._clock.monotonic() >= self._safe_until:
+            raise LeaseHeld(
+                f"the lease on {self._lease.name} could not be renewed in time, so this process stops",
+                hint="run the same command again: it continues where this one stopped",
+            )
+        return self._lease
+
+    def __enter__(self) -> HeldLease:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join(timeout=self._seconds)
+        if kind is None or issubclass(kind, Exception):
+            self._leases.release(self._lease)
+
+    def _renew(self) -> None:
+        while not self._stop.wait(self._seconds / 5):
+            asked = self._clock.monotonic()
+            try:
+                self._lease = self._leases.renew(self._lease, self._seconds)
+            except LeaseHeld:
+                self._safe_until = float("-inf")
+                return
+            except BackcastError:
+                continue
+            self._safe_until = asked + self._seconds * 0.8
+
+
+def acquire(leases: Leases, name: str, holder: Holder, clock: Clock, ended: EndHolder, seconds: float = LEASE_SECONDS) -> HeldLease:
+    """Take the lease, or take it over from a process that is known to be gone. Raises LeaseHeld while its holder lives."""
+    asked = clock.monotonic()
+    try:
+        lease = leases.acquire(name, holder, seconds)
+    except LeaseHeld as error:
+        held = error.attributes.get("lease")
+        if not isinstance(held, Lease) or not ended(held.holder):
+            raise
+        asked = clock.monotonic()
+        lease = leases.take_over(held, holder, seconds)
+    return HeldLease(leases, lease, clock, asked, seconds)

@@ -1,0 +1,1 @@
+"""Adapters of the Source port: where a run reads from."""

@@ -1,0 +1,1 @@
+"""The Spark session, its connector packages and the processes behind it."""

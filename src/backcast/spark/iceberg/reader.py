@@ -1,0 +1,49 @@
+"""The port Source over an Iceberg table: what its target and its source have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from backcast.model.scope import Predicate
+from backcast.model.table import FileList, TableFacts
+from backcast.spark.gateway import jvm_errors
+from backcast.spark.iceberg.expressions import to_expression
+from backcast.spark.iceberg.facts import table_facts
+from backcast.spark.iceberg.files import plan_files
+from backcast.spark.iceberg.handle import TableHandle, snapshot_of
+from backcast.spark.predicates import to_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class IcebergReader:
+    """Reads one table at any of its versions. Never writes."""
+
+    def __init__(self, spark: SparkSession, table_name: str) -> None:
+        self._handle = TableHandle(spark, table_name)
+
+    def facts(self, version: str | None = None) -> TableFacts:
+        """The given version, or the newest. Schema and partitioning are always today's."""
+        with jvm_errors(f"looking at {self._handle.name}", table=self._handle.name):
+            return table_facts(self._handle, version)
+
+    def files(self, version: str | None, predicate: Predicate) -> FileList:
+        """Files of that version that can hold matching rows, from metadata alone."""
+        with jvm_errors(f"listing files of {self._handle.name}", table=self._handle.name):
+            table = self._handle.load()
+            expression = to_expression(self._handle, predicate, self._handle.types(table))
+            planned = plan_files(self._handle, table, version, expression)
+            return FileList(version, tuple(each.ref for each in planned))
+
+    def read(self, version: str | None, predicate: Predicate) -> DataFrame:
+        """Exactly the matching rows of that version; an empty frame when the table has none yet."""
+        with jvm_errors(f"reading {self._handle.name}", table=self._handle.name):
+            table = self._handle.load()
+            spark, quoted = self._handle.spark, self._handle.quoted
+            if version is None:
+                return spark.table(quoted).where("false")
+            snapshot_of(table, version)
+            frame = spark.read.option("snapshot-id", version).table(quoted)
+            types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+            return frame.where(to_column(predicate, types)) if predicate.clauses else frame

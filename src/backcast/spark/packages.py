@@ -1,0 +1,115 @@
+"""Connector jars: resolved once through Spark's own Ivy, kept in our cache, and found there without Ivy afterwards.
+
+The resolution is spark-submit's, so that whatever a machine says about repositories (spark-defaults.conf, Ivy settings,
+DEFAULT_ARTIFACT_REPOSITORY, proxies) holds here too. `python -m backcast.spark.packages` fills the cache ahead of time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from backcast.errors import Unavailable
+from backcast.spark.versions import EMBEDDED_LAKE, Package
+
+_LISTING = "jars.json"
+_RESOLVE_SECONDS = 900
+# Runs in a child process: a gateway without a Spark context tells which jars spark-submit resolved.
+_ASK_SPARK = """
+from pyspark.java_gateway import launch_gateway
+gateway = launch_gateway()
+print("JARS=" + (gateway.jvm.java.lang.System.getProperty("spark.jars") or ""), flush=True)
+gateway.shutdown()
+"""
+
+
+def cache_root() -> Path:
+    """Where resolved jars are kept: $BACKCAST_CACHE, or backcast/ in the user's cache folder."""
+    if own := os.environ.get("BACKCAST_CACHE"):
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "backcast"
+
+
+def local_jars(packages: Sequence[Package] = EMBEDDED_LAKE) -> tuple[Path, ...]:
+    """The jars of these packages on this machine; resolves them when the cache lacks one. Raises Unavailable."""
+    folder = _folder(packages)
+    cached = _listed(folder)
+    if cached is None:
+        _fill(folder, _resolve(packages))
+        cached = _listed(folder)
+    if cached is None:
+        raise Unavailable(f"the connector cache {folder} cannot be read", hint="remove that folder and run again")
+    return cached
+
+
+def are_cached(packages: Sequence[Package] = EMBEDDED_LAKE) -> bool:
+    """Whether a session can start without asking any repository."""
+    return _listed(_folder(packages)) is not None
+
+
+def _folder(packages: Sequence[Package]) -> Path:
+    coordinates = "\n".join(sorted(package.value for package in packages))
+    return cache_root() / "jars" / hashlib.sha256(coordinates.encode()).hexdigest()[:16]
+
+
+def _listed(folder: Path) -> tuple[Path, ...] | None:
+    """The listed jars, or None unless each is there with its recorded size."""
+    try:
+        listing: dict[str, int] = json.loads((folder / _LISTING).read_text())
+        complete = all((folder / name).stat().st_size == size for name, size in listing.items())
+    except (OSError, ValueError):
+        return None
+    return tuple(folder / name for name in listing) if complete else None
+
+
+def _resolve(packages: Sequence[Package]) -> list[Path]:
+    coordinates = ",".join(package.value for package in packages)
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--packages {coordinates} pyspark-shell"}
+    command = [sys.executable, "-c", _ASK_SPARK]
+    try:
+        answer = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=_RESOLVE_SECONDS
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _unresolved(coordinates, f"no answer within {_RESOLVE_SECONDS} s") from error
+    found = [line.removeprefix("JARS=") for line in answer.stdout.splitlines() if line.startswith("JARS=")]
+    if answer.returncode != 0 or not found:
+        raise _unresolved(coordinates, answer.stderr[-2000:])
+    return [Path(unquote(urlsplit(jar).path)) for jar in found[0].split(",") if jar]
+
+
+def _unresolved(coordinates: str, detail: str) -> Unavailable:
+    hint = "check the network, or name a reachable repository in spark-defaults.conf (spark.jars.repositories)"
+    return Unavailable(f"Spark could not fetch its connectors {coordinates}", hint=hint, detail=detail)
+
+
+def _fill(folder: Path, jars: Sequence[Path]) -> None:
+    """Put the jars and their listing in place as a whole; a process that does the same meanwhile does no harm."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".filling-") as scratch:
+            building = Path(scratch, "jars")
+            building.mkdir()
+            for jar in jars:
+                shutil.copyfile(jar, building / jar.name)
+            listing = {jar.name: (building / jar.name).stat().st_size for jar in jars}
+            (building / _LISTING).write_text(json.dumps(listing, indent=2) + "\n")
+            if _listed(folder) is None:
+                shutil.rmtree(folder, ignore_errors=True)
+                building.rename(folder)
+    except OSError as error:
+        if _listed(folder) is None:
+            raise Unavailable(f"the connector cache {folder} cannot be written: {error}") from error
+
+
+if __name__ == "__main__":
+    for path in local_jars():
+        print(f"connector ready: {path.name}")

@@ -1,0 +1,138 @@
+"""The ledger: who works on which chunk, and how it ended. Every outcome is fenced by lease and token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, and_, func, select, update
+
+from backcast.errors import StateConflict, UnknownName
+from backcast.model.run import Chunk, Lease, StageRecord, lease_name
+from backcast.model.states import ChunkState, RunState
+from backcast.store import events, leases, reader
+from backcast.store.engine import Database, fields, now
+from backcast.store.schema import chunks, stage_records
+
+_CLEAN = {
+    "state": ChunkState.PENDING.value,
+    "token": None,
+    "version": None,
+    "output_rows": None,
+    "started_at": None,
+    "finished_at": None,
+    "error": "",
+}
+
+
+class SqlChunks:
+    """Implements the port `ChunkLedger`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim(self, run_id: str, lease: Lease, limit: int) -> list[Chunk]:
+        """Also refuses when the run is no longer running, so that a cancelled run stops at its next claim."""
+        with self._database.write() as connection:
+            _fence(connection, run_id, lease)
+            run = reader.find(connection, run_id)
+            if run.state is not RunState.RUNNING:
+                raise StateConflict(
+                    f"{run_id} is {run.state.value}: only a running run may claim chunks",
+                    hint=f"look at it with `backcast status {run_id}`",
+                    run_id=run_id,
+                    state=run.state.value,
+                )
+            return _claim(connection, run_id, limit)
+
+    def begin_attempt(self, run_id: str) -> None:
+        with self._database.write() as connection:
+            running = and_(chunks.c.run_id == run_id, chunks.c.state == ChunkState.RUNNING.value)
+            connection.execute(update(chunks).where(running).values(_CLEAN))
+
+    def staged(self, record: StageRecord, rows: dict[str, int], lease: Lease) -> None:
+        """A chunk that `rows` does not name wrote no row."""
+        strangers = sorted(set(rows) - set(record.chunk_ids))
+        if strangers:
+            raise StateConflict(f"rows were counted for chunks that are not in the commit: {', '.join(strangers[:5])}")
+        with self._database.write() as connection:
+            _fence(connection, record.run_id, lease)
+            at = now(connection)
+            changed = 0
+            for chunk_id in record.chunk_ids:
+                outcome = {
+                    "state": ChunkState.STAGED.value,
+                    "version": record.version,
+                    "output_rows": rows.get(chunk_id, 0),
+                    "finished_at": at,
+                    "error": "",
+                }
+                mine = and_(_running(record.run_id, [chunk_id]), chunks.c.token == record.token)
+                changed += connection.execute(update(chunks).where(mine).values(outcome)).rowcount
+            _expect_all(changed, record.run_id, record.chunk_ids)
+            row = {
+                **record.model_dump(),
+                "chunk_ids": events.text(record.chunk_ids),
+                "digest": record.digest.canonical().decode(),
+            }
+            connection.execute(stage_records.insert().values(row))
+
+    def failed(self, run_id: str, chunk_ids: Sequence[str], error: str, lease: Lease) -> None:
+        with self._database.write() as connection:
+            _fence(connection, run_id, lease)
+            outcome = {"state": ChunkState.FAILED.value, "finished_at": now(connection), "error": error}
+            changed = connection.execute(update(chunks).where(_running(run_id, chunk_ids)).values(outcome))
+            _expect_all(changed.rowcount, run_id, chunk_ids)
+
+    def reset(self, run_id: str, chunk_ids: Sequence[str]) -> None:
+        with self._database.write() as connection:
+            these = and_(chunks.c.run_id == run_id, chunks.c.chunk_id.in_(chunk_ids))
+            if connection.execute(update(chunks).where(these).values(_CLEAN)).rowcount != len(set(chunk_ids)):
+                raise UnknownName(
+                    f"{run_id} does not have all of the chunks {', '.join(list(chunk_ids)[:5])}",
+                    hint=f"list them with `backcast status {run_id}`",
+                    run_id=run_id,
+                )
+
+
+def _claim(connection: Connection, run_id: str, limit: int) -> list[Chunk]:
+    pending = and_(chunks.c.run_id == run_id, chunks.c.state == ChunkState.PENDING.value)
+    first = connection.execute(select(func.min(chunks.c.ordinal)).where(pending)).scalar_one()
+    if first is None or limit < 1:
+        return []
+    near = select(chunks.c.ordinal).where(pending, chunks.c.ordinal.between(first, first + limit - 1))
+    ordinals = list(connection.execute(near.order_by(chunks.c.ordinal)).scalars())
+    last = max(ordinal for place, ordinal in enumerate(ordinals) if ordinal == first + place)
+    span = chunks.c.ordinal.between(first, last)
+    claimed = {
+        **_CLEAN,
+        "state": ChunkState.RUNNING.value,
+        "token": leases.next_token(connection),
+        "started_at": now(connection),
+        "attempts": chunks.c.attempts + 1,
+    }
+    connection.execute(update(chunks).where(pending, span).values(claimed))
+    query = select(*fields(chunks, Chunk)).where(chunks.c.run_id == run_id, span).order_by(chunks.c.ordinal)
+    return [Chunk.model_validate(row) for row in connection.execute(query).mappings()]
+
+
+def _fence(connection: Connection, run_id: str, lease: Lease) -> None:
+    if lease.name != lease_name(run_id):
+        raise StateConflict(f"the lease {lease.name} gives no right on {run_id}", run_id=run_id, lease=lease)
+    leases.require(connection, run_id, lease.token)
+
+
+def _running(run_id: str, chunk_ids: Sequence[str]) -> ColumnElement[bool]:
+    return and_(
+        chunks.c.run_id == run_id,
+        chunks.c.chunk_id.in_(chunk_ids),
+        chunks.c.state == ChunkState.RUNNING.value,
+    )
+
+
+def _expect_all(changed: int, run_id: str, chunk_ids: Sequence[str]) -> None:
+    if changed != len(set(chunk_ids)):
+        raise StateConflict(
+            f"{len(set(chunk_ids)) - changed} of {len(set(chunk_ids))} chunks of {run_id} are no longer this worker's",
+            hint=f"the work is not lost for the run: whoever claimed them does it; see `backcast status {run_id}`",
+            run_id=run_id,
+        )

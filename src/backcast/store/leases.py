@@ -1,0 +1,116 @@
+"""Leases by the store's clock. A lease is one row; its token comes from a counter that never goes back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, select, update
+
+from backcast.errors import LeaseHeld, StateConflict
+from backcast.model.run import Holder, Lease, lease_name
+from backcast.store.engine import Database, now
+from backcast.store.schema import leases, tokens
+
+FENCING = "fencing"
+
+
+class SqlLeases:
+    """Implements the port `Leases`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def acquire(self, name: str, holder: Holder, seconds: float) -> Lease:
+        with self._database.write() as connection:
+            held = current(connection, name)
+            if held is not None:
+                raise _held(name, held)
+            return _grant(connection, name, holder, seconds)
+
+    def renew(self, lease: Lease, seconds: float) -> Lease:
+        """Also writes down the lease's holder, which may have learned about its JVM since. An ended lease is lost."""
+        with self._database.write() as connection:
+            held = current(connection, lease.name)
+            if held is None or held.token != lease.token:
+                raise _held(lease.name, held)
+            renewed = lease.model_copy(update={"expires_at": now(connection) + timedelta(seconds=seconds)})
+            connection.execute(update(leases).where(leases.c.name == lease.name).values(_row(renewed)))
+            return renewed
+
+    def release(self, lease: Lease) -> None:
+        """Does nothing when the lease was lost: what another holds is not ours to give back."""
+        with self._database.write() as connection:
+            connection.execute(delete(leases).where(leases.c.name == lease.name, leases.c.token == lease.token))
+
+    def take_over(self, lost: Lease, holder: Holder, seconds: float) -> Lease:
+        with self._database.write() as connection:
+            there = _find(connection, lost.name)
+            if there is None or there.token != lost.token:
+                raise _held(lost.name, there)
+            return _grant(connection, lost.name, holder, seconds)
+
+
+def current(connection: Connection, name: str, *, lock: bool = True) -> Lease | None:
+    """The lease of that name if it has not ended. Locked, it stays what it is until the transaction ends."""
+    lease = _find(connection, name, lock=lock)
+    return lease if lease is not None and lease.expires_at > now(connection) else None
+
+
+def next_token(connection: Connection) -> int:
+    """A number greater than every one before it, in this store, for ever."""
+    query = update(tokens).where(tokens.c.name == FENCING).values(value=tokens.c.value + 1).returning(tokens.c.value)
+    return int(connection.execute(query).scalar_one())
+
+
+def require(connection: Connection, run_id: str, token: int) -> None:
+    """Fence off everyone but the holder of the run's lease."""
+    name = lease_name(run_id)
+    held = current(connection, name)
+    if held is None or held.token != token:
+        raise StateConflict(
+            f"the lease on {run_id} was lost: another process may be working on it",
+            hint=f"see who with `backcast status {run_id}`; the same command continues once the run is free",
+            run_id=run_id,
+            token=token,
+            **({} if held is None else {"lease": held}),
+        )
+
+
+def _find(connection: Connection, name: str, *, lock: bool = True) -> Lease | None:
+    query = select(leases).where(leases.c.name == name)
+    row = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
+    return None if row is None else _lease(row)
+
+
+def _grant(connection: Connection, name: str, holder: Holder, seconds: float) -> Lease:
+    expires_at = now(connection) + timedelta(seconds=seconds)
+    lease = Lease(name=name, token=next_token(connection), holder=holder, expires_at=expires_at)
+    connection.execute(delete(leases).where(leases.c.name == name))
+    connection.execute(leases.insert().values(_row(lease)))
+    return lease
+
+
+def _row(lease: Lease) -> dict[str, Any]:
+    return {
+        "name": lease.name,
+        "token": lease.token,
+        "holder": lease.holder.canonical().decode(),
+        "expires_at": lease.expires_at,
+    }
+
+
+def _lease(row: RowMapping) -> Lease:
+    return Lease.model_validate({**row, "holder": Holder.model_validate_json(row["holder"])})
+
+
+def _held(name: str, held: Lease | None) -> LeaseHeld:
+    if held is None:
+        return LeaseHeld(f"the lease {name} has ended", hint="repeat the command", name=name, lease=None)
+    who = f"{held.holder.owner} (process {held.holder.pid} on {held.holder.host})"
+    return LeaseHeld(
+        f"{who} holds the lease {name} until {held.expires_at:%Y-%m-%d %H:%M:%S} UTC",
+        hint="wait for that command to end, or until its lease has ended, and repeat this one",
+        name=name,
+        lease=held,
+    )

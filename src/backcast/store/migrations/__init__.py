@@ -1,0 +1,1 @@
+"""How a store came to its present schema, step by step. Alembic runs these files; nothing imports them."""

@@ -1,0 +1,1 @@
+"""Adapters of the Target port: where a run stages and publishes."""

@@ -1,0 +1,1 @@
+"""Step 3, stage to verdict: checks, counts and digests of exactly one staged version."""

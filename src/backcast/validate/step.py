@@ -1,0 +1,131 @@
+"""Step 3: stage -> verdict. The first layer: complete, in scope, right schema, right counts, sound keys, digests confirmed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from backcast.model.digest import EMPTY, Digest
+from backcast.model.manifest import Manifest
+from backcast.model.run import Chunk, StageRecord
+from backcast.model.states import ChunkState
+from backcast.model.table import NetChange, Stage, TableIdentity
+from backcast.model.verdict import Check, PartitionDigest, Verdict
+from backcast.ports import Engine, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What is judged: one staged version of one run."""
+
+    run_id: str
+    manifest: Manifest
+    stage: Stage
+    staged: str
+    chunks: list[Chunk]
+    records: list[StageRecord]
+    target: Target
+    engine: Engine
+    now: datetime
+
+
+def validate(validation: Validation) -> Verdict:
+    """Two Spark jobs at most: one over the staged scope, one more for keys. Never raises because data is bad."""
+    manifest, target = validation.manifest, validation.target
+    net = target.net_change(validation.stage, validation.staged, manifest.scope.predicate)
+    rows = target.read(validation.staged, manifest.scope.predicate)
+    parts = {chunk.id: chunk.predicate for chunk in manifest.chunks}
+    digests = validation.engine.digests(rows, parts)
+    checks = [
+        _complete(validation),
+        _in_scope(net),
+        _schema(manifest.target.identity, target.facts().identity),
+        _counts(validation, digests),
+        _digests(validation, digests),
+        _files(validation, net, digests),
+        *_keys(validation),
+    ]
+    return Verdict(
+        run_id=validation.run_id,
+        accepted=all(check.passed for check in checks),
+        base=validation.stage.base,
+        staged=validation.staged,
+        net_change=net.digest(),
+        checks=tuple(checks),
+        partitions=tuple(PartitionDigest(chunk=name, digest=digests[name]) for name in parts),
+        rows=sum(digest.rows for digest in digests.values()),
+        at=validation.now,
+    )
+
+
+def _complete(validation: Validation) -> Check:
+    planned = {chunk.id for chunk in validation.manifest.chunks}
+    staged = {chunk.chunk_id for chunk in validation.chunks if chunk.state is ChunkState.STAGED}
+    missing = sorted(planned - staged)
+    detail = f"all {len(planned)} chunks staged" if not missing else f"{len(missing)} not staged, first {missing[0]}"
+    return Check(name="chunks complete", passed=not missing, detail=detail)
+
+
+def _in_scope(net: NetChange) -> Check:
+    if net.outside:
+        return Check(
+            name="files in scope",
+            passed=False,
+            detail=f"{len(net.outside)} of {len(net.added)} staged files may hold rows out of scope, first {net.outside[0].path}",
+        )
+    return Check(name="files in scope", passed=True, detail=f"{len(net.added)} files added, {len(net.removed)} removed, all in scope")
+
+
+def _schema(planned: TableIdentity, current: TableIdentity) -> Check:
+    if planned == current:
+        return Check(name="schema", passed=True, detail=f"{len(planned.columns)} columns as planned")
+    moved = [name for name in TableIdentity.model_fields if getattr(planned, name) != getattr(current, name)]
+    return Check(name="schema", passed=False, detail=f"the table's {', '.join(moved)} changed since the plan")
+
+
+def _counts(validation: Validation, digests: dict[str, Digest]) -> Check:
+    wrong = [
+        f"{chunk.chunk_id}: wrote {chunk.output_rows}, stage holds {digests[chunk.chunk_id].rows}"
+        for chunk in validation.chunks
+        if chunk.output_rows != digests[chunk.chunk_id].rows
+    ]
+    total = sum(digest.rows for digest in digests.values())
+    return Check(name="counts", passed=not wrong, detail=wrong[0] if wrong else f"{total:,} rows, as many as were written")
+
+
+def _digests(validation: Validation, digests: dict[str, Digest]) -> Check:
+    """What was computed is what can be read: the digests taken while writing against those of the stage."""
+    token = {chunk.chunk_id: chunk.token for chunk in validation.chunks}
+    current = [each for each in validation.records if all(token.get(name) == each.token for name in each.chunk_ids)]
+    written, read = EMPTY, EMPTY
+    for record in current:
+        written = written + record.digest
+        for name in record.chunk_ids:
+            read = read + digests[name]
+    same = written == read
+    detail = f"{len(current)} commits confirmed, digest {read.short()}" if same else f"wrote {written.short()}, read {read.short()}"
+    return Check(name="digests", passed=same, detail=detail)
+
+
+def _files(validation: Validation, net: NetChange, digests: dict[str, Digest]) -> Check:
+    """Row counts of the files themselves; in an exact scope the difference must be the rows carried over."""
+    added, removed = sum(file.rows for file in net.added), sum(file.rows for file in net.removed)
+    inside = sum(digest.rows for digest in digests.values())
+    if not validation.manifest.scope.exact:
+        return Check(name="file counts", passed=added == inside, detail=f"{added:,} rows in added files, {inside:,} in scope")
+    base = validation.target.read(validation.stage.base, validation.manifest.scope.predicate).count()
+    carried, there = added - inside, removed - base
+    return Check(name="rows carried over", passed=carried == there, detail=f"{carried:,} carried over of {there:,} beside the scope")
+
+
+def _keys(validation: Validation) -> list[Check]:
+    key = validation.manifest.settings.key
+    if not key:
+        return []
+    rows = validation.target.read(validation.staged, validation.manifest.scope.predicate)
+    nulls, doubles, example = validation.engine.key_problems(rows, key)
+    name = ", ".join(key)
+    return [
+        Check(name="key not null", passed=not nulls, detail=f"{nulls:,} rows with a null in {name}" if nulls else name),
+        Check(name="key unique", passed=not doubles, detail=f"{doubles:,} keys occur more than once, e.g. {example}" if doubles else name),
+    ]

@@ -1,0 +1,72 @@
+"""What the control plane needs of the project it works for. `backcast.project.wiring` answers; steps get its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from backcast.model.manifest import CodeIdentity
+    from backcast.model.pipeline import Dataset, Job, PipelineSpec
+    from backcast.model.run import Holder
+    from backcast.ports import Clock, Engine, RunReader, Source, Store, Target
+
+
+class Transform(Protocol):
+    """User code, loaded: a Python function or a SQL file."""
+
+    @property
+    def reference(self) -> str:
+        """`module:function`, or the path of the SQL file relative to the project."""
+
+    @property
+    def version(self) -> str: ...
+
+    def apply(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
+        """The transform's result. Raises ChunkFailed when user code raises or returns something else."""
+
+
+class World(Protocol):
+    """Configuration, user code, store, tables and this process. Everything is opened on first use.
+
+    `dataset`, `pipeline`, `store`, `reader` and `clock` need neither Spark nor user code. Unknown names raise UnknownName.
+    """
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def dataset(self, name: str) -> Dataset: ...
+
+    def pipeline(self, name: str) -> PipelineSpec: ...
+
+    def store(self) -> Store: ...
+
+    def reader(self) -> RunReader: ...
+
+    def transform(self, pipeline: str) -> Transform:
+        """Loads user code. Raises InvalidRequest when that fails."""
+
+    def identity(self, pipeline: str) -> CodeIdentity:
+        """Loads user code, then names every project file it pulled in."""
+
+    def spark(self) -> SparkSession: ...
+
+    def engine(self) -> Engine: ...
+
+    def source(self, dataset: str) -> Source: ...
+
+    def target(self, dataset: str) -> Target: ...
+
+    def result_settings(self) -> dict[str, str]:
+        """The Spark settings that change results, as the session has them."""
+
+    def holder(self) -> Holder:
+        """This process, and its JVM once Spark is up."""
+
+    def ended(self, holder: Holder) -> bool:
+        """True when that process is known to be gone; its JVM, if it lives on, is ended first. False while it may still act."""
+
+    def close(self) -> None:
+        """Close the store and stop Spark, if this world started them. Using it again opens them again."""
