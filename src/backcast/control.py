@@ -1,4 +1,7 @@
-"""ControlPlane: one short method per verb. The only door for the command line, Python callers and, later, the console."""
+"""ControlPlane: one short method per verb.
+
+The only door for the command line, Python callers and, later, the console.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,11 @@ if TYPE_CHECKING:
     from backcast.world import World
 
 _ALL = 100_000
+Runs = list[Run]
+Events = list[Event]
+Publications = list[Publication]
+Probes = list["Probe"]
+"""Named, because inside the class `list` is the verb."""
 _CANCEL_WAIT = 120.0
 
 
@@ -47,13 +55,19 @@ def quiet(progress: Progress) -> None:
 
 
 class ControlPlane:
-    """The verbs over one project. Every method can be repeated after a crash and continues where the last one stopped."""
+    """The verbs over one project.
+
+    Every method can be repeated after a crash and continues where the last one stopped.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
 
     def plan(self, request: Request, *, record: bool = True) -> Plan:
-        """Resolve the request. Reads only; the one thing written is the planned run, and only when asked and not refused."""
+        """Resolve the request.
+
+        Reads only; the one thing written is the planned run, and only when asked and not refused.
+        """
         world = self.world
         spec = world.pipeline(request.pipeline)
         store = world.store() if record else None
@@ -77,7 +91,9 @@ class ControlPlane:
             point("plan.before-record")
             store.runs.create(manifest)
             point("plan.after-record")
-        return Plan(manifest=manifest, sha256=manifest.sha256(), run_id=manifest.run_id(), recorded=recorded, refused=refused)
+        return Plan(
+            manifest=manifest, sha256=manifest.sha256(), run_id=manifest.run_id(), recorded=recorded, refused=refused
+        )
 
     def run(self, run_id: str, on_progress: OnProgress = quiet) -> Run:
         """Stage every chunk and validate the stage. Continues an interrupted run; refuses on drift."""
@@ -111,8 +127,10 @@ class ControlPlane:
                 staged = recorded_staged(store.runs.events(run.run_id))
                 run = store.runs.transition(run, RunState.STAGED, token=lease.check().token, staged=staged)
             if run.state is not RunState.STAGED:
-                raise StateConflict(f"run {run.run_id} is {run.state}: only a complete stage can be validated",
-                                    hint=f"backcast status {run.run_id}")
+                raise StateConflict(
+                    f"run {run.run_id} is {run.state}: only a complete stage can be validated",
+                    hint=f"backcast status {run.run_id}",
+                )
             return self._validate_held(run, lease)
 
     def diff(self, run_id: str) -> Diff:
@@ -159,7 +177,9 @@ class ControlPlane:
             self.world.target(run.dataset).forget(clean.stage_forget(run.run_id))
             point("cancel.after-forget")
             store.effects.end(effect, EffectState.LANDED)
-            return store.runs.transition(run, RunState.CANCELLED, detail="cancelled on request", token=lease.check().token)
+            return store.runs.transition(
+                run, RunState.CANCELLED, detail="cancelled on request", token=lease.check().token
+            )
 
     def backfill(self, request: Request, on_progress: OnProgress = quiet) -> Publication:
         """Plan, run and publish in one go; stops at the first refusal."""
@@ -173,16 +193,16 @@ class ControlPlane:
         return self.publish(run.run_id, on_progress)
 
     def status(self, run_id: str) -> Status:
-        return status_report.status(self.world.reader(), run_id, self.world.clock.now())
+        return status_report.status(self.world.reader(), run_id)
 
-    def list(self, *, dataset: str | None = None, open_only: bool = False, limit: int = 50) -> list[Run]:
+    def list(self, *, dataset: str | None = None, open_only: bool = False, limit: int = 50) -> Runs:
         return self.world.reader().runs(dataset=dataset, open_only=open_only, limit=limit)
 
     def wait(self, run_id: str, *, timeout: float | None = None) -> Run:
         """Until the run is done or needs a person. Raises Failed when nobody works on it, or the time is up."""
         return status_report.wait(self.world.reader(), run_id, self.world.clock, timeout)
 
-    def logs(self, run_id: str, after: int = 0) -> list[Event]:
+    def logs(self, run_id: str, after: int = 0) -> Events:
         reader = self.world.reader()
         return reader.events(reader.run(run_id).run_id, after)
 
@@ -201,13 +221,13 @@ class ControlPlane:
                 kept.append(f"{run.run_id} {reason}")
         return GcReport(items=tuple(items), kept=tuple(kept), dry_run=dry_run)
 
-    def doctor(self) -> list[Probe]:
+    def doctor(self) -> Probes:
         """What works, what does not, what to do."""
         return self.world.doctor()
 
     @contextmanager
     def _held(self, run_id: str, wait: float = 0.0) -> Iterator[HeldLease]:
-        """The run's lease, taken over from a dead process if need be; with Spark up, so that the lease names our JVM."""
+        """The run's lease, taken over from a dead process if need be. Spark is up first: the lease names our JVM."""
         self.world.spark()
         clock, leases = self.world.clock, self.world.store().leases
         deadline = clock.monotonic() + wait
@@ -240,7 +260,9 @@ class ControlPlane:
             point("run.after-start")
         if run.state is RunState.RUNNING:
             compute = self._compute(run_id, manifest)
-            run = stage_run(RunJob(run, manifest, store, lease, target, world.engine(), compute, world.clock, on_progress))
+            run = stage_run(
+                RunJob(run, manifest, store, lease, target, world.engine(), compute, world.clock, on_progress)
+            )
         if run.state is RunState.STAGED:
             on_progress(Progress(step="validate", message="validating the stage"))
             self._validate_held(run, lease)
@@ -302,7 +324,7 @@ class ControlPlane:
             on_progress=on_progress,
         )
 
-    def _release(self, run: Run, publications: list[Publication], reason: str, *, dry_run: bool) -> GcItem:
+    def _release(self, run: Run, publications: Publications, reason: str, *, dry_run: bool) -> GcItem:
         store = self.world.store()
         forget = clean.release_forget(run.run_id, publications)
         deleted = None

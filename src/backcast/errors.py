@@ -20,7 +20,7 @@
     │   └── Unavailable              store, catalog, disk
     └── OutcomeUnknown      exit 6   a commit may or may not have landed; look before any retry
 
-An error carries a stable `code`, the attributes that explain it and a `hint`: what to do next, if possible a command to type.
+An error carries a stable `code`, the attributes that explain it and a `hint`: what to do next, if possible a command.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BackcastError(Exception):
 class InvalidRequest(BackcastError):
     exit_code = 2
     code = "request.invalid"
-    retry = "after-change"
+    retry: ClassVar[Retry] = "after-change"
 
 
 class ConfigError(InvalidRequest):
@@ -72,7 +72,7 @@ class UnknownName(InvalidRequest):
 class Refused(BackcastError):
     exit_code = 3
     code = "refused"
-    retry = "after-change"
+    retry: ClassVar[Retry] = "after-change"
 
 
 class PlanRefused(Refused):
@@ -98,12 +98,12 @@ class SessionRefused(Refused):
 class Conflict(BackcastError):
     exit_code = 4
     code = "conflict"
-    retry = "again"
+    retry: ClassVar[Retry] = "again"
 
 
 class ScopeChanged(Conflict):
     code = "publish.scope-changed"
-    retry = "after-change"
+    retry: ClassVar[Retry] = "after-change"
 
 
 class LeaseHeld(Conflict):
@@ -112,13 +112,13 @@ class LeaseHeld(Conflict):
 
 class StateConflict(Conflict):
     code = "run.state"
-    retry = "after-change"
+    retry: ClassVar[Retry] = "after-change"
 
 
 class Failed(BackcastError):
     exit_code = 5
     code = "failed"
-    retry = "again"
+    retry: ClassVar[Retry] = "again"
 
 
 class ChunkFailed(Failed):
@@ -136,7 +136,7 @@ class Unavailable(Failed):
 class OutcomeUnknown(BackcastError):
     exit_code = 6
     code = "outcome.unknown"
-    retry = "again"
+    retry: ClassVar[Retry] = "again"
 
 
 _BY_CODE: dict[str, type[BackcastError]] = {}

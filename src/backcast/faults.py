@@ -57,7 +57,7 @@ _hook: Callable[[str], None] | None = None
 
 def arm(hook: Callable[[str], None] | None) -> None:
     """Install (or with None remove) the hook. Only the test kit calls this."""
-    global _hook
+    global _hook  # noqa: PLW0603  one hook for the process is the point
     _hook = hook
 
 

@@ -69,7 +69,10 @@ class StageTarget(Source, Protocol):
         """Create branch and base tag in one commit. Does nothing when both are there already."""
 
     def write(self, stage: Stage, write: StageWrite, rows: DataFrame) -> StageCommit:
-        """Replace the write's predicate on the stage by the rows, also when there are none. Repeating it is harmless."""
+        """Replace the write's predicate on the stage by the rows, also when there are none.
+
+        Repeating it is harmless.
+        """
 
     def history(self, stage: Stage) -> tuple[StageCommit, ...]:
         """The stage's commits, oldest first, read from the table itself. Empty when there is no stage."""
@@ -104,19 +107,28 @@ class Engine(Protocol):
         """Read the analysed plan; runs no job."""
 
     def conform(self, rows: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
-        """The rows in the table's column order and types; only widening casts. Raises Refused on any other difference."""
+        """The rows in the table's column order and types; only widening casts.
+
+        Raises Refused on any other difference.
+        """
 
     def stamp(self, rows: DataFrame, values: Mapping[str, str]) -> DataFrame:
         """The rows with these constant columns added."""
 
     def within(self, rows: DataFrame, keep: Predicate, spare: Predicate) -> DataFrame:
-        """Rows that match `keep`. Rows that match only `spare` are cut; any other row makes the job fail and names itself."""
+        """Rows that match `keep`.
+
+        Rows that match only `spare` are cut; any other row makes the job fail and names itself.
+        """
 
     def observed(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], Digest | None]]:
         """The rows, and after they were written their digest; None when it could not be had."""
 
     def digests(self, rows: DataFrame, parts: Mapping[str, Predicate]) -> dict[str, Digest]:
-        """Rows and digest of each part, in one job. Parts must not overlap; a part without rows gets the empty digest."""
+        """Rows and digest of each part, in one job.
+
+        Parts must not overlap; a part without rows gets the empty digest.
+        """
 
     def key_problems(self, rows: DataFrame, key: tuple[str, ...]) -> tuple[int, int, str]:
         """Rows with a null in the key, keys that occur more than once, and one example."""
@@ -152,7 +164,10 @@ class RunReader(Protocol):
 
 
 class RunStore(RunReader, Protocol):
-    """Writes runs. Every change of state is a compare-and-set on state and revision, with its event, in one transaction."""
+    """Writes runs.
+
+    Every change of state is a compare-and-set on state and revision, with its event, in one transaction.
+    """
 
     def create(self, manifest: Manifest) -> Run:
         """Record a planned run with its chunks. The same manifest again returns the run that is there."""
@@ -176,10 +191,16 @@ class ChunkLedger(Protocol):
     """Claims and outcomes of chunks."""
 
     def claim(self, run_id: str, lease: Lease, limit: int) -> list[Chunk]:
-        """Up to `limit` neighbouring pending chunks, set running under a fresh fencing token. Empty when none is pending."""
+        """Up to `limit` neighbouring pending chunks, set running under a fresh fencing token.
+
+        Empty when none is pending.
+        """
 
     def begin_attempt(self, run_id: str) -> None:
-        """Put chunks that a dead driver left running back to pending. Only the holder of the run's lease may call it."""
+        """Put chunks that a dead driver left running back to pending.
+
+        Only the holder of the run's lease may call it.
+        """
 
     def staged(self, record: StageRecord, rows: dict[str, int], lease: Lease) -> None:
         """Record the outcome of one commit, all its chunks at once. Raises StateConflict when the token is stale."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from backcast.errors import Failed
 from backcast.model.manifest import Manifest
 from backcast.model.report import ChunkCounts, Status
@@ -13,11 +11,12 @@ from backcast.plan.estimate import Rate
 from backcast.ports import Clock, RunReader
 
 _WORKING = (RunState.RUNNING, RunState.PUBLISHING, RunState.UNDOING, RunState.CANCELLING)
+_LETTERS = {ChunkState.PENDING: ".", ChunkState.RUNNING: ">", ChunkState.STAGED: "#", ChunkState.FAILED: "x"}
 _LOOK_BACK = 20
 _STALLED_SECONDS = 10.0
 
 
-def status(reader: RunReader, run_id: str, now: datetime) -> Status:
+def status(reader: RunReader, run_id: str) -> Status:
     run = reader.run(run_id)
     chunks = reader.chunks(run.run_id)
     records = reader.stage_records(run.run_id)
@@ -30,11 +29,12 @@ def status(reader: RunReader, run_id: str, now: datetime) -> Status:
     done = counts[ChunkState.STAGED]
     holder = reader.holder(f"run:{run.run_id}")
     newest = publications[-1] if publications else None
-    command, because = advice(run, newest, working=holder is not None, now=now)
+    command, because = advice(run, newest, working=holder is not None)
     return Status(
         run=run,
         manifest=reader.manifest(run.run_id),
         counts=ChunkCounts(**{state.value: number for state, number in counts.items()}),
+        strip="".join(_LETTERS[chunk.state] for chunk in chunks),
         output_rows=rows,
         rows_per_second=rate,
         seconds_left=seconds / done * left if done and left and run.state is RunState.RUNNING else None,
@@ -48,53 +48,60 @@ def status(reader: RunReader, run_id: str, now: datetime) -> Status:
     )
 
 
-def advice(run: Run, publication: Publication | None, *, working: bool, now: datetime) -> tuple[str, str]:
+_ADVICE: dict[RunState, tuple[str, str]] = {
+    RunState.PLANNED: ("backcast run {run}", "planned; nothing has been computed and readers see no change"),
+    RunState.APPROVED: ("backcast run {run}", "approved; nothing has been computed and readers see no change"),
+    RunState.RUNNING: ("backcast run {run}", "its process is gone; the same command continues with the chunks left"),
+    RunState.FAILED: ("backcast retry {run}", "some chunks failed; the others are kept"),
+    RunState.STAGED: ("backcast validate {run}", "every chunk is staged; readers see no change yet"),
+    RunState.ACCEPTED: ("backcast publish {run}", "validated and ready; readers see no change yet"),
+    RunState.REJECTED: ("backcast cancel {run}", "rejected by validation; it cannot be published"),
+    RunState.PUBLISHING: (
+        "backcast publish {run}",
+        "a publish was interrupted; the same command looks at the table first, then finishes or repeats it",
+    ),
+    RunState.PUBLISHED: ("backcast undo {run}", "published; readers see the new rows"),
+    RunState.SUPERSEDED: ("", "a newer run took its place"),
+    RunState.UNDOING: (
+        "backcast undo {run}",
+        "an undo was interrupted; the same command looks at the table first, then finishes or repeats it",
+    ),
+    RunState.UNDONE: ("backcast publish {run}", "undone: readers see the old rows; it can be published again"),
+    RunState.CANCELLING: ("backcast cancel {run}", "being cancelled; the same command finishes it"),
+    RunState.CANCELLED: ("", "cancelled; its stage is gone and readers never saw it"),
+}
+"""For each state that no process works on: what to type next, and where the run stands."""
+
+
+def advice(run: Run, publication: Publication | None, *, working: bool) -> tuple[str, str]:
     """The command to type next, and one sentence about where the run stands."""
-    name = run.run_id
     if run.state in _WORKING and working:
-        return f"backcast wait {name}", f"a process is {run.state} it right now"
-    match run.state:
-        case RunState.PLANNED | RunState.APPROVED:
-            return f"backcast run {name}", "planned; nothing has been computed and readers see no change"
-        case RunState.RUNNING:
-            return f"backcast run {name}", "its process is gone; the same command continues with the chunks that are left"
-        case RunState.FAILED:
-            return f"backcast retry {name}", run.detail or "some chunks failed; the others are kept"
-        case RunState.STAGED:
-            return f"backcast validate {name}", "every chunk is staged; readers see no change yet"
-        case RunState.ACCEPTED:
-            return f"backcast diff {name}, then backcast publish {name}", run.detail or "validated and ready; readers see no change yet"
-        case RunState.REJECTED:
-            return f"backcast cancel {name}", f"rejected by validation, cannot be published: {run.detail}"
-        case RunState.PUBLISHING:
-            return f"backcast publish {name}", "a publish was interrupted; the same command looks at the table first, then finishes or repeats it"
-        case RunState.PUBLISHED:
-            if publication is not None and publication.released_at is None:
-                return f"backcast undo {name}", run.detail or f"published; undo is guaranteed until {publication.undo_until:%Y-%m-%d %H:%M} UTC"
-            return "", "published; its undo window ended"
-        case RunState.SUPERSEDED:
-            return "", f"superseded by {run.superseded_by}"
-        case RunState.UNDOING:
-            return f"backcast undo {name}", "an undo was interrupted; the same command looks at the table first, then finishes or repeats it"
-        case RunState.UNDONE:
-            return f"backcast publish {name}", "undone: readers see the old rows; it can be published again"
-        case RunState.CANCELLING:
-            return f"backcast cancel {name}", "being cancelled; the same command finishes it"
-        case RunState.CANCELLED:
-            return "", "cancelled; its stage is gone and readers never saw it"
+        return f"backcast wait {run.run_id}", f"{run.state}: a process works on it right now"
+    if run.state is RunState.SUPERSEDED:
+        return "", f"superseded by {run.superseded_by}"
+    if run.state is RunState.PUBLISHED and publication is not None and publication.released_at is not None:
+        return "", "published; its undo window ended"
+    command, because = _ADVICE[run.state]
+    return command.format(run=run.run_id), f"{because}: {run.detail}" if run.detail else because
 
 
 def recorded_rate(reader: RunReader, pipeline: str) -> Rate | None:
     """Rows per second of recorded jobs of the pipeline: the slowest and the fastest of the newest runs."""
     rates = []
     for run in [each for each in reader.runs(limit=500) if each.pipeline == pipeline][:_LOOK_BACK]:
-        rates += [each.digest.rows / each.seconds for each in reader.stage_records(run.run_id) if each.seconds > 0 and each.digest.rows]
+        rates += [
+            each.digest.rows / each.seconds
+            for each in reader.stage_records(run.run_id)
+            if each.seconds > 0 and each.digest.rows
+        ]
     return Rate(slow=min(rates), fast=max(rates), jobs=len(rates)) if rates else None
 
 
 def open_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]:
     """Runs on the table that may still change it."""
-    return tuple((run, reader.manifest(run.run_id)) for run in reader.runs(open_only=True, limit=500) if run.table == table)
+    return tuple(
+        (run, reader.manifest(run.run_id)) for run in reader.runs(open_only=True, limit=500) if run.table == table
+    )
 
 
 def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) -> Run:
@@ -107,8 +114,10 @@ def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) ->
         now = clock.monotonic()
         idle_since = None if reader.holder(f"run:{run.run_id}") else idle_since or now
         if idle_since is not None and now - idle_since > _STALLED_SECONDS:
-            command, because = advice(run, None, working=False, now=clock.now())
+            command, because = advice(run, None, working=False)
             raise Failed(f"run {run.run_id} is {run.state} and nobody works on it: {because}", hint=command)
         if timeout is not None and now - started > timeout:
-            raise Failed(f"run {run.run_id} is still {run.state} after {timeout:.0f} s", hint=f"backcast status {run.run_id}")
+            raise Failed(
+                f"run {run.run_id} is still {run.state} after {timeout:.0f} s", hint=f"backcast status {run.run_id}"
+            )
         clock.sleep(0.5)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, Job, PipelineSpec
+    from backcast.model.report import Probe
     from backcast.model.run import Holder
     from backcast.ports import Clock, Engine, RunReader, Source, Store, Target
 
@@ -31,7 +32,8 @@ class Transform(Protocol):
 class World(Protocol):
     """Configuration, user code, store, tables and this process. Everything is opened on first use.
 
-    `dataset`, `pipeline`, `store`, `reader` and `clock` need neither Spark nor user code. Unknown names raise UnknownName.
+    `dataset`, `pipeline`, `store`, `reader` and `clock` need neither Spark nor user code. Raises UnknownName for names
+    that are not declared.
     """
 
     @property
@@ -66,7 +68,10 @@ class World(Protocol):
         """This process, and its JVM once Spark is up."""
 
     def ended(self, holder: Holder) -> bool:
-        """True when that process is known to be gone; its JVM, if it lives on, is ended first. False while it may still act."""
+        """True when that process is known to be gone; a JVM that outlived it is ended first. False while it may act."""
+
+    def doctor(self) -> list[Probe]:
+        """What works, what does not, what to do."""
 
     def close(self) -> None:
         """Close the store and stop Spark, if this world started them. Using it again opens them again."""

@@ -8,12 +8,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "doctor": "Check Java, packages, project, store, Spark and catalogs.",
     },
     "The flow": {
-        "plan": "Show what a run would change, and record it; nothing is written to any table.",
+        "plan": "Show what a run would change, and record it; no table is touched.",
         "run": "Compute the chunks of a planned run on its stage, then validate them.",
         "diff": "Compare the stage of a run with the table, chunk by chunk.",
         "validate": "Check the stage of a run again and print the verdict.",
         "publish": "Make a validated stage visible in one commit.",
-        "undo": "Take a publish back in one commit and keep what the live writer wrote since.",
+        "undo": "Take a publish back in one commit; rows that arrived since stay.",
         "backfill": "Plan, run and publish in one go.",
     },
     "Runs": {

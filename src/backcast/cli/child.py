@@ -62,7 +62,7 @@ class Worker:
             return 130
         finally:
             if self._control is not None:
-                self._control.close()
+                self._control.world.close()
         return 0
 
     def _answer(self, job: Job) -> Message:
@@ -73,7 +73,7 @@ class Worker:
         except BackcastError as error:
             traceback.print_exc()
             return Message("error", error.as_dict(), traceback.format_exc())
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the command must learn of it, whatever it is
             traceback.print_exc()
             return Message("crash", {"message": f"{type(error).__name__}: {error}"}, traceback.format_exc())
 

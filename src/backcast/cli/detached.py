@@ -11,12 +11,13 @@ import json
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from backcast.cli.locate import log_file, private_folder, short_path
-from backcast.cli.protocol import Job, Message
-from backcast.cli.spark_child import command
+from backcast.cli.protocol import BUG, Job, Message
+from backcast.cli.spark_child import command, stdin_of
 from backcast.errors import BackcastError, LeaseHeld, SparkFailed, from_dict
 
 
@@ -54,10 +55,9 @@ def detach(project: Path, profile: str | None, run_id: str) -> Detached:
             pass_fds=(messages.fileno(),),
             start_new_session=True,
         )
-    assert process.stdin is not None
     with suppress(BrokenPipeError):
-        process.stdin.write(job.line())
-        process.stdin.close()
+        stdin_of(process).write(job.line())
+        stdin_of(process).close()
     # It is meant to live on; Python would warn about a child that nobody waited for.
     process.returncode = 0
     return Detached(run_id, process.pid, short_path(log))
@@ -76,10 +76,13 @@ def is_working(project: Path, run_id: str) -> bool:
     return False
 
 
-def failure(project: Path, run_id: str) -> BackcastError | None:
-    """Why the last detached child of this run ended without an answer or with an error; None when it did not."""
+def failure(project: Path, run_id: str, since: datetime) -> BackcastError | None:
+    """Why the last detached child of this run ended without an answer or with an error; None when it did not.
+
+    A child that ended before `since`, the last change of the run, has nothing to say about it any more.
+    """
     path = _messages(project, run_id)
-    if not path.exists() or is_working(project, run_id):
+    if not path.exists() or is_working(project, run_id) or path.stat().st_mtime < since.timestamp():
         return None
     first, *lines = path.read_bytes().splitlines() or [b"{}"]
     log = json.loads(first or b"{}").get("log", "")
@@ -90,7 +93,7 @@ def failure(project: Path, run_id: str) -> BackcastError | None:
         case "error":
             error = from_dict(last.body)
         case "crash":
-            error = BackcastError(f"unexpected {last.body['message']}", hint="this is a bug in backcast or in user code")
+            error = BackcastError(f"unexpected {last.body['message']}", hint=BUG)
         case _:
             hint = f"backcast run {run_id} continues"
             error = SparkFailed("the detached process ended without an answer", hint=hint, run_id=run_id)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from difflib import get_close_matches
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from backcast import __version__
 from backcast.cli.catalogue import SUMMARIES
@@ -24,7 +25,11 @@ def dispatch(arguments: list[str]) -> int:
     screen = Screen(json="--json" in arguments, no_color="--no-color" in arguments, verbose="--verbose" in arguments)
     try:
         code = parser()(
-            hoisted(arguments), exit_on_error=False, print_error=False, result_action="return_value", console=screen.out
+            named(hoisted(arguments)),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+            console=screen.out,
         )
         screen.flush()
         return int(code or 0)
@@ -39,7 +44,7 @@ def dispatch(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         screen.note("stopped")
         return INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the last resort: a sentence instead of a traceback
         return screen.fail(unexpected(error), trace=traceback.format_exc())
 
 
@@ -48,7 +53,8 @@ def parser() -> App:
     app = App(
         name="backcast",
         version=__version__,
-        default_parameter=Parameter(negative=()),
+        default_parameter=Parameter(negative=(), show_default=False),
+        group_parameters=Group("Options", sort_key=1),
         help_format="plaintext",
         # An interrupt must reach the command: it has a child process to stop.
         suppress_keyboard_interrupt=False,
@@ -71,7 +77,18 @@ def hoisted(arguments: list[str]) -> list[str]:
         rest = rest[takes:]
     if rest[:1] == ["help"] and len(rest) > 1:
         rest = [rest[1], "--help"]
-    return [*rest[:1], *front, *rest[1:]]
+    return [*rest[:1], *front, *rest[1:]] if rest else []
+
+
+def named(arguments: list[str]) -> list[str]:
+    """The arguments, once they begin with a command that exists."""
+    first = arguments[0] if arguments else ""
+    if first in SUMMARIES:
+        return arguments
+    close = get_close_matches(first, SUMMARIES, n=1)
+    what = "no option before the command" if first.startswith("-") else "no command"
+    hint = f"did you mean `backcast {close[0]}`?" if close else "backcast --help"
+    raise InvalidRequest(f"{what} is called {first!r}" if first else "which command?", hint=hint)
 
 
 def usage(error: CycloptsError) -> InvalidRequest:

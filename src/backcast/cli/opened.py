@@ -21,4 +21,4 @@ def opened(common: Common) -> Iterator[ControlPlane]:
     try:
         yield control
     finally:
-        control.close()
+        control.world.close()

@@ -15,9 +15,8 @@ WHY = Group("Why", sort_key=3)
 KindName = Literal[
     "restatement", "backfill", "replay", "reprocessing", "repair", "migration", "bootstrap", "reconciliation"
 ]
-RunId = Annotated[str, Parameter(help="Run id; a unique beginning is enough.", show_default=False)]
-
-PipelineName = Annotated[str, Parameter(help="Name of a pipeline in backcast.yaml.", show_default=False)]
+RunId = Annotated[str, Parameter(help="Run id; a unique beginning is enough.")]
+PipelineName = Annotated[str, Parameter(help="Name of a pipeline in backcast.yaml.")]
 
 
 @Parameter(name="*", group=COMMON)
@@ -26,9 +25,12 @@ class Common:
     """What every command takes."""
 
     project: Annotated[
-        Path | None, Parameter(help="Folder with backcast.yaml; default: this one or the nearest parent.")
+        Path | None,
+        Parameter(metavar="DIR", help="Folder with backcast.yaml; default: this one or the nearest parent."),
     ] = None
-    profile: Annotated[str | None, Parameter(help="Profile of backcast.yaml, such as dev or prod.")] = None
+    profile: Annotated[str | None, Parameter(metavar="NAME", help="Profile of backcast.yaml, such as dev or prod.")] = (
+        None
+    )
     json: Annotated[bool, Parameter(help="Print one JSON document on stdout, also for errors.")] = False
     no_color: Annotated[bool, Parameter(help="No colours; so does the variable NO_COLOR.")] = False
     verbose: Annotated[bool, Parameter(help="Tracebacks with unexpected errors.")] = False
@@ -40,17 +42,20 @@ class ScopeOptions:
     """Which rows may change: a window or a list of days, and a predicate."""
 
     start: Annotated[
-        str | None, Parameter(name="--from", help="First day or time, in the dataset's zone: 2025-01-31, 2025-01-31T05:00.")
+        str | None,
+        Parameter(name="--from", metavar="DAY", help="First day or time in the dataset's zone: 2025-01-31T05:00."),
     ] = None
-    end: Annotated[str | None, Parameter(name="--to", help="Where it ends; this day is not part of it.")] = None
-    on: Annotated[tuple[str, ...], Parameter(help="One day; repeat it for several.", show_default=False)] = ()
+    end: Annotated[
+        str | None, Parameter(name="--to", metavar="DAY", help="Where it ends; this day is not part of it.")
+    ] = None
+    on: Annotated[tuple[str, ...], Parameter(metavar="DAY", help="One day; repeat it for several.")] = ()
     dates: Annotated[
-        str | None, Parameter(help="Days with commas between, or a file with one day per line.")
+        str | None, Parameter(metavar="LIST", help="Days with commas between, or a file with one day per line.")
     ] = None
-    exclude: Annotated[tuple[str, ...], Parameter(help="A day to leave out; repeatable.", show_default=False)] = ()
+    exclude: Annotated[tuple[str, ...], Parameter(metavar="DAY", help="A day to leave out; repeatable.")] = ()
     where: Annotated[
         tuple[str, ...],
-        Parameter(help="COLUMN=VALUE: only these rows. The same column twice means any of the values.", show_default=False),
+        Parameter(metavar="COL=VALUE", help="Only these rows. The same column twice means any of its values."),
     ] = ()
 
 
@@ -59,9 +64,11 @@ class ScopeOptions:
 class WhyOptions:
     """What is recorded about the reason."""
 
-    reason: Annotated[str, Parameter(help="Why history changes, in a sentence.", show_default=False)] = ""
-    ticket: Annotated[str, Parameter(help="Ticket that asks for it.", show_default=False)] = ""
-    kind: Annotated[KindName, Parameter(help="What this is called on record.")] = "restatement"
+    reason: Annotated[str, Parameter(metavar="TEXT", help="Why history changes, in a sentence.")] = ""
+    ticket: Annotated[str, Parameter(metavar="ID", help="Ticket that asks for it.")] = ""
+    kind: Annotated[KindName, Parameter(metavar="KIND", help="What this is called on record.", show_default=True)] = (
+        "restatement"
+    )
 
 
 DEFAULTS = Common()

@@ -13,7 +13,7 @@ from backcast.cli.catalogue import GROUPS
 
 _HELP = ({"--help"}, {"-h"}, {"help"}, set[str]())
 _OPTIONS = {
-    "--project DIR": "Folder with backcast.yaml (default: this one or the nearest parent).",
+    "--project DIR": "Folder with backcast.yaml; default: here or above.",
     "--profile NAME": "Profile of backcast.yaml, such as dev or prod.",
     "--json": "Print one JSON document on stdout, also for errors.",
     "--no-color": "No colours; so does the variable NO_COLOR.",
@@ -41,7 +41,11 @@ def _page(bold: str, plain: str) -> str:
     ]
     for title, commands in GROUPS.items():
         lines += ["", f"{bold}{title}{plain}", *(f"  {name:<10} {text}" for name, text in commands.items())]
-    lines += ["", f"{bold}Options of every command{plain}", *(f"  {name:<16} {text}" for name, text in _OPTIONS.items())]
+    lines += [
+        "",
+        f"{bold}Options of every command{plain}",
+        *(f"  {name:<16} {text}" for name, text in _OPTIONS.items()),
+    ]
     lines += [
         "",
         f"{bold}Exit codes{plain}",

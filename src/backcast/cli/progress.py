@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from backcast.cli.render.pace import Pace, plain_line, pace_text
+from backcast.cli.render.pace import Pace, pace_text, plain_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -29,7 +29,9 @@ _WORDS = {
 class ProgressView:
     """Feed it the child's progress documents. Must be left before anything else is printed on the terminal."""
 
-    def __init__(self, screen: Screen, message: str = "starting Spark", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, screen: Screen, message: str = "starting Spark", clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._screen = screen
         self._clock = clock
         self._pace = Pace()
@@ -48,7 +50,9 @@ class ProgressView:
             self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._bar is not None:
             self._bar.stop()
 

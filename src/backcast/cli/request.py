@@ -68,11 +68,13 @@ def _has_zone(text: str) -> bool:
 
 def _day(text: str, option: str) -> date:
     try:
-        if len(text) != len("2025-01-31"):
-            raise ValueError(text)
-        return date.fromisoformat(text)
+        # Python also takes 20250131 and 2025-W05-5; one spelling is enough.
+        day = date.fromisoformat(text) if len(text) == len("2025-01-31") else None
     except ValueError:
-        raise InvalidRequest(f"{option}: {text!r} is not a day", hint="write days as 2025-01-31") from None
+        day = None
+    if day is None or str(day) != text:
+        raise InvalidRequest(f"{option}: {text!r} is not a day", hint="write days as 2025-01-31")
+    return day
 
 
 def _listed(dates: str | None) -> list[date]:

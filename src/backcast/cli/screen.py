@@ -39,8 +39,13 @@ class Screen:
         if self.json:
             self.write_json(document)
             return
-        for each in renderables:
-            self.out.print(each)
+        if self.out.is_terminal:
+            self.out.print(*renderables, sep="\n")
+            return
+        with self.out.capture() as capture:
+            self.out.print(*renderables, sep="\n")
+        # Filling up to the width is for terminals; in files and pipes it is noise.
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
     def write_json(self, document: Any, *, indent: int | None = 2) -> None:
         value = [each.as_json() for each in document] if isinstance(document, list | tuple) else document

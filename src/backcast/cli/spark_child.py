@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Any, Self
 
 from backcast.cli.locate import find_project, log_file, short_path
 from backcast.cli.options import Common
-from backcast.cli.protocol import COMMITTING, Job, Message, Verb
+from backcast.cli.protocol import BUG, COMMITTING, Job, Message, Verb
 from backcast.errors import BackcastError, Failed, OutcomeUnknown, SparkFailed, from_dict
 
 OnMessage = Callable[[dict[str, Any]], None]
@@ -33,6 +34,13 @@ class Stopped(KeyboardInterrupt):
 def command(descriptor: int) -> list[str]:
     """How a child is started. The current folder must not be able to stand in for a module: hence -P."""
     return [sys.executable, "-P", "-u", "-m", "backcast.cli.child", str(descriptor)]
+
+
+def stdin_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    """The pipe to a child that was started with one."""
+    if process.stdin is None:
+        raise RuntimeError("the child was started without a pipe")
+    return process.stdin
 
 
 class SparkChild:
@@ -54,27 +62,30 @@ class SparkChild:
             with self.log.open("ab") as log:
                 # A group of its own: the terminal's Ctrl-C reaches the command only, which passes it on.
                 self._process = subprocess.Popen(
-                    command(writing), stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=(writing,), process_group=0
+                    command(writing),
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(writing,),
+                    process_group=0,
                 )
         finally:
             os.close(writing)
         self._messages = os.fdopen(reading, "rb")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        process = self._running()
-        if process.stdin is not None:
-            try:
-                process.stdin.close()
-            except BrokenPipeError:
-                pass
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        process, messages = self._started()
+        with suppress(BrokenPipeError):
+            stdin_of(process).close()
         try:
             process.wait(_CLOSE_SECONDS)
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             process.kill()
             process.wait()
-        if self._messages is not None:
-            self._messages.close()
+        messages.close()
 
     def call(self, verb: Verb, arguments: dict[str, Any], on_progress: OnMessage = lambda _: None) -> Any:
         """The verb's answer as JSON values. Raises the error that the child raised, or says how the child was lost."""
@@ -89,15 +100,13 @@ class SparkChild:
 
     def _exchange(self, job: Job, on_progress: OnMessage) -> Message | None:
         """The last message about the job; None when the child ended without one."""
-        process = self._running()
-        assert process.stdin is not None
-        assert self._messages is not None
+        process, messages = self._started()
         try:
-            process.stdin.write(job.line())
-            process.stdin.flush()
+            stdin_of(process).write(job.line())
+            stdin_of(process).flush()
         except BrokenPipeError:
             return None
-        for line in self._messages:
+        for line in messages:
             if not line.endswith(b"\n"):
                 return None
             message = Message.read(line)
@@ -110,7 +119,7 @@ class SparkChild:
         if message.type == "error":
             error = from_dict(message.body)
         else:
-            error = BackcastError(f"unexpected {message.body['message']}", hint="this is a bug in backcast or in user code")
+            error = BackcastError(f"unexpected {message.body['message']}", hint=BUG)
         error.attributes |= {"log": short_path(self.log), "traceback": message.traceback}
         return error
 
@@ -120,7 +129,7 @@ class SparkChild:
         look = " looks at the table first" if commits else " continues"
         if self._signals:
             return Stopped(self._signals[0], f"{again}{look}" if run_id else "")
-        code = self._running().wait()
+        code = self._started()[0].wait()
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         what = f"the Spark process of this command ended without an answer ({how})"
         attributes = {"log": short_path(self.log), **({"run_id": run_id} if run_id else {})}
@@ -133,7 +142,7 @@ class SparkChild:
 
     def _forward(self, number: int) -> None:
         """Pass a signal on; the second one ends the child by force."""
-        process = self._running()
+        process, _ = self._started()
         self._signals.append(number)
         if len(self._signals) > 1:
             process.kill()
@@ -141,9 +150,10 @@ class SparkChild:
             process.send_signal(number)
             self.on_stopping()
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        assert self._process is not None, "use the child as a context manager"
-        return self._process
+    def _started(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+        if self._process is None or self._messages is None:
+            raise RuntimeError("the child is started by entering its context")
+        return self._process, self._messages
 
 
 class _Forwarding:

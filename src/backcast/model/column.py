@@ -55,7 +55,9 @@ class TimeColumn(Document):
             tokens = _TOKEN.findall(self.format)
             rest = _TOKEN.sub("", self.format)
             if tokens != _ORDER[: len(tokens)] or not tokens or re.search(r"[A-Za-z]", rest):
-                raise ValueError(f"format {self.format!r} does not sort like time: use yyyy, MM, dd, HH, mm, ss in this order")
+                raise ValueError(
+                    f"format {self.format!r} does not sort like time: use yyyy, MM, dd, HH, mm, ss in this order"
+                )
             if self.kind is TimeKind.INTEGER and rest:
                 raise ValueError(f"format {self.format!r} of an integer column may hold digits only")
         elif self.format:
@@ -120,5 +122,8 @@ PartitionUnit = Literal["hour", "day", "month", "year"]
 
 
 def aligned(instant: datetime, unit: Grain, column: TimeColumn) -> bool:
-    """Whether a partition of that unit starts at the instant. Iceberg cuts instants in UTC and wall times as they are."""
+    """Whether a partition of that unit starts at the instant.
+
+    Iceberg cuts instants in UTC and wall times as they are.
+    """
     return t.floor_instant(instant, unit, column.zone if column.is_wall else "UTC") == instant

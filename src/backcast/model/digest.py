@@ -1,4 +1,7 @@
-"""An order-free fingerprint of a multiset of rows. The Spark expression that computes it is in `backcast.spark.digest`."""
+"""An order-free fingerprint of a multiset of rows.
+
+The Spark expression that computes it is in `backcast.spark.digest`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ class Digest(Document):
     def __add__(self, other: Digest) -> Digest:
         """Digest of both multisets together."""
         return Digest(
-            rows=self.rows + other.rows, high=str(int(self.high) + int(other.high)), low=str(int(self.low) + int(other.low))
+            rows=self.rows + other.rows,
+            high=str(int(self.high) + int(other.high)),
+            low=str(int(self.low) + int(other.low)),
         )
 
     def short(self) -> str:

@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from pydantic import Field
+
 from backcast.model.document import Document, sha256
 from backcast.model.finding import Finding
 from backcast.model.request import Request
@@ -94,7 +96,7 @@ class Settings(Document):
     key: tuple[str, ...] = ()
     allow_nondeterministic: tuple[str, ...] = ()
     lineage_columns: bool = False
-    spark: dict[str, str] = {}
+    spark: dict[str, str] = Field(default_factory=dict)
     """Spark settings that change results."""
 
 

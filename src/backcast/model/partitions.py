@@ -58,7 +58,7 @@ def rows_by_chunk(
         if text is None:
             continue
         value = column.value(first_value(text, transform, column))
-        index = bisect_right(starts, value) - 1  # type: ignore[type-var]  # all of one column's type
+        index = bisect_right(starts, value) - 1
         if index >= 0 and value < spans[index][1]:  # type: ignore[operator]  # all of one column's type
             rows[spans[index][2]] += file.rows
     return rows

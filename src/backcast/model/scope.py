@@ -1,4 +1,7 @@
-"""Which rows may change: a conjunction of clauses, each about one column. Adapters turn it into their own expressions."""
+"""Which rows may change: a conjunction of clauses, each about one column.
+
+Adapters turn it into their own expressions.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ class TimeClause(Document):
 
 
 class ValueClause(Document):
-    """The column equals one of the values: what `--where tenant=T-41` asks for. Values are text, compared in the column's type."""
+    """The column equals one of the values: what `--where tenant=T-41` asks for.
+
+    Values are text, compared in the column's type.
+    """
 
     type: Literal["value"] = "value"
     column: str

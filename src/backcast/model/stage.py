@@ -24,7 +24,9 @@ def stage_of(run_id: str, base: str | None) -> Stage:
 def rewrite_stage_of(run_id: str, generation: int, head: str | None) -> Stage:
     """The branch on which an undo by rewriting is prepared."""
     name = f"{_ref(run_id)}_{generation}"
-    return Stage(run_id=run_id, branch=f"{REF_PREFIX}rewrite_{name}", base_tag=f"{REF_PREFIX}rewrite_base_{name}", base=head)
+    return Stage(
+        run_id=run_id, branch=f"{REF_PREFIX}rewrite_{name}", base_tag=f"{REF_PREFIX}rewrite_base_{name}", base=head
+    )
 
 
 def publish_fence(run_id: str, generation: int) -> str:

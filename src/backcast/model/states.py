@@ -43,7 +43,18 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
 """PUBLISHING goes back to where it came from when the commit did not land; UNDONE may be published again."""
 
 OPEN_STATES: frozenset[RunState] = frozenset(
-    {S.PLANNED, S.APPROVED, S.RUNNING, S.FAILED, S.STAGED, S.ACCEPTED, S.REJECTED, S.PUBLISHING, S.UNDOING, S.CANCELLING}
+    {
+        S.PLANNED,
+        S.APPROVED,
+        S.RUNNING,
+        S.FAILED,
+        S.STAGED,
+        S.ACCEPTED,
+        S.REJECTED,
+        S.PUBLISHING,
+        S.UNDOING,
+        S.CANCELLING,
+    }
 )
 """Runs that may still change what readers see, or hold a stage that waits for a decision."""
 

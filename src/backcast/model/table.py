@@ -17,7 +17,10 @@ class Column(Document):
 
 
 class PartitionField(Document):
-    """One field of the partition spec. `transform` is identity, hour, day, month, year, bucket[16], truncate[4] or void."""
+    """One field of the partition spec.
+
+    `transform` is identity, hour, day, month, year, bucket[16], truncate[4] or void.
+    """
 
     source: str
     transform: str

@@ -1,7 +1,7 @@
 """Half-open UTC intervals, and how they are cut into local hours, days, weeks, months and years.
 
-Zones matter only here: a local day starts at its first instant (not always 00:00), a skipped date has no length and is no
-chunk, a day with 25 hours is one chunk of 25 hours, weeks start on Monday.
+Zones matter only here: a local day starts at its first instant (not always 00:00), a skipped date has no length and
+is no chunk, a day with 25 hours is one chunk of 25 hours, weeks start on Monday.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise InvalidRequest(f"no time zone is called {name!r}", hint="use an IANA name such as Europe/Berlin") from error
+        raise InvalidRequest(
+            f"no time zone is called {name!r}", hint="use an IANA name such as Europe/Berlin"
+        ) from error
 
 
 def local(instant: datetime, zone_name: str) -> datetime:

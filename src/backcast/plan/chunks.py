@@ -35,7 +35,9 @@ def make_scope(
     return Scope(windows=windows, predicate=_predicate(windows, where, dataset, how, exact=exact), exact=exact)
 
 
-def make_chunks(scope: Scope, where: tuple[ValueClause, ...], dataset: Dataset, how: Partitioning) -> tuple[ChunkPlan, ...]:
+def make_chunks(
+    scope: Scope, where: tuple[ValueClause, ...], dataset: Dataset, how: Partitioning
+) -> tuple[ChunkPlan, ...]:
     """The scope cut along the dataset's grain, in order; never through a partition unless the scope is exact."""
     grain = dataset.grain if scope.exact else how.grain(dataset.grain)
     zone = dataset.time.zone if scope.exact else how.zone
@@ -44,7 +46,9 @@ def make_chunks(scope: Scope, where: tuple[ValueClause, ...], dataset: Dataset, 
     names: Counter[str] = Counter()
     pending: Interval | None = None
     for piece in pieces:
-        joined = piece if pending is None or pending.end != piece.start else Interval(start=pending.start, end=piece.end)
+        joined = (
+            piece if pending is None or pending.end != piece.start else Interval(start=pending.start, end=piece.end)
+        )
         predicate = _predicate((joined,), where, dataset, how, exact=scope.exact)
         if _is_void(predicate):
             pending = joined
@@ -58,7 +62,9 @@ def make_chunks(scope: Scope, where: tuple[ValueClause, ...], dataset: Dataset, 
         last = chunks[-1]
         chunks[-1] = last.model_copy(update={"window": Interval(start=last.window.start, end=pending.end)})
     if not chunks:
-        raise InvalidRequest("no value of the time column lies in the window", hint="give a window of at least one whole unit")
+        raise InvalidRequest(
+            "no value of the time column lies in the window", hint="give a window of at least one whole unit"
+        )
     return tuple(chunks)
 
 
@@ -75,14 +81,18 @@ def _joined(windows: tuple[Interval, ...]) -> tuple[Interval, ...]:
 def _predicate(
     windows: tuple[Interval, ...], where: tuple[ValueClause, ...], dataset: Dataset, how: Partitioning, *, exact: bool
 ) -> Predicate:
-    """Whole partitions are named by the partition column alone; exact rows by the time column, with the partition as a help."""
+    """Whole partitions are named by the partition column alone; exact rows by the time column, with the partition as
+    a help.
+    """
     if not exact:
         base = during((how.column,), windows)
     elif dataset.partition is None:
         base = during((dataset.time,), windows)
     else:
         around = tuple(how.widened(window) for window in windows)
-        base = Predicate(clauses=during((dataset.time,), windows).clauses + during((dataset.partition,), around).clauses)
+        base = Predicate(
+            clauses=during((dataset.time,), windows).clauses + during((dataset.partition,), around).clauses
+        )
     for clause in base.clauses:
         if isinstance(clause, TimeClause):
             _check_order(clause.time, clause.ranges)

@@ -13,14 +13,18 @@ from backcast.ports import Source
 
 
 def input_predicate(spec: InputSpec, windows: tuple[Interval, ...]) -> Predicate:
-    """The part of the input that the windows need; a partition column other than time is widened by a day for zone slack."""
+    """The part of the input that the windows need; a partition column other than time is widened by a day for zone
+    slack.
+    """
     if not spec.windowed or not isinstance(spec.dataset, Dataset):
         return Predicate()
     dataset = spec.dataset
     time_clauses = during((dataset.time,), windows).clauses
     if dataset.partition is None:
         return Predicate(clauses=time_clauses)
-    slack = timedelta(days=1 if dataset.partition.unit is None or dataset.partition.unit.value in ("hour", "day") else 366)
+    slack = timedelta(
+        days=1 if dataset.partition.unit is None or dataset.partition.unit.value in ("hour", "day") else 366
+    )
     around = tuple(window.widened(slack, slack) for window in windows)
     return Predicate(clauses=time_clauses + during((dataset.partition,), around).clauses)
 
@@ -68,7 +72,7 @@ def pin_target(dataset: Dataset, facts: TableFacts, files: FileList) -> TargetPi
 
 def at_risk(pin: InputPin, now: datetime, seconds: int) -> InputPin:
     """The pin with its survival judged against the estimated length of the run."""
-    if pin.survival is Survival.OK and pin.survives_until is not None:
-        if pin.survives_until <= now + timedelta(seconds=seconds):
-            return pin.model_copy(update={"survival": Survival.AT_RISK})
+    ends = now + timedelta(seconds=seconds)
+    if pin.survival is Survival.OK and pin.survives_until is not None and pin.survives_until <= ends:
+        return pin.model_copy(update={"survival": Survival.AT_RISK})
     return pin

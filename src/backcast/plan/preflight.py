@@ -1,4 +1,7 @@
-"""Findings: everything worth knowing before a run starts, each with a reason and a remedy. Pure: facts in, findings out."""
+"""Findings: everything worth knowing before a run starts, each with a reason and a remedy.
+
+Pure: facts in, findings out.
+"""
 
 from __future__ import annotations
 
@@ -26,35 +29,53 @@ def table_findings(dataset: Dataset, facts: TableFacts, files: FileList, request
     table = facts.identity.name
     if facts.identity.format_version >= 3:
         found.append(
-            block("target.format-v3", f"{table} has format version 3, whose row lineage a publish would reset",
-                  "use a table of format version 2")
+            block(
+                "target.format-v3",
+                f"{table} has format version 3, whose row lineage a publish would reset",
+                "use a table of format version 2",
+            )
         )
     modes = [key for key in _ROW_LEVEL_MODES if facts.properties.get(key) == "merge-on-read"]
     if modes:
         found.append(
-            block("target.merge-on-read", f"{table} sets {', '.join(modes)} to merge-on-read; an undo could bring deleted rows back",
-                  "set these to copy-on-write in a quiet moment and compact the table once")
+            block(
+                "target.merge-on-read",
+                f"{table} sets {', '.join(modes)} to merge-on-read; an undo could bring deleted rows back",
+                "set these to copy-on-write in a quiet moment and compact the table once",
+            )
         )
     if files.has_deletes:
         found.append(
-            block("target.delete-files", f"delete files apply to rows in scope of {table}",
-                  "rewrite the scope's data files once (rewrite_data_files with delete-file-threshold 1)")
+            block(
+                "target.delete-files",
+                f"delete files apply to rows in scope of {table}",
+                "rewrite the scope's data files once (rewrite_data_files with delete-file-threshold 1)",
+            )
         )
     if not facts.identity.partition_fields:
         found.append(
-            warn("target.unpartitioned", f"{table} has no partitions: files that hold a row of the window are rewritten whole",
-                 "nothing to do; partition the table by time to make restatements cheaper")
+            warn(
+                "target.unpartitioned",
+                f"{table} has no partitions: files that hold a row of the window are rewritten whole",
+                "nothing to do; partition the table by time to make restatements cheaper",
+            )
         )
     small = [file for file in files.files if file.size < _SMALL_FILE]
     if len(small) > _MANY_SMALL and files.size / len(files.files) < _SMALL_FILE:
         found.append(
-            note("target.small-files", f"{len(small)} of {len(files.files)} files in scope are smaller than 8 MiB",
-                 "the restatement writes fewer; consider compacting the rest of the table")
+            note(
+                "target.small-files",
+                f"{len(small)} of {len(files.files)} files in scope are smaller than 8 MiB",
+                "the restatement writes fewer; consider compacting the rest of the table",
+            )
         )
     if dataset.streaming_readers:
         found.append(
-            warn("target.streaming-readers", f"{', '.join(dataset.streaming_readers)} read {table} as a stream and stop at an overwrite",
-                 "restart them with streaming-skip-overwrite-snapshots=true, or pause them around the publish")
+            warn(
+                "target.streaming-readers",
+                f"{', '.join(dataset.streaming_readers)} read {table} as a stream and stop at an overwrite",
+                "restart them with streaming-skip-overwrite-snapshots=true, or pause them around the publish",
+            )
         )
     return found
 
@@ -67,25 +88,47 @@ def _unknown_columns(dataset: Dataset, facts: TableFacts, request: Request) -> I
     wanted += [("column of --where", clause.column) for clause in request.where]
     for role, name in wanted:
         if name not in have:
-            yield block("target.unknown-column", f"{facts.identity.name} has no {role} {name!r}",
-                        f"its columns are {', '.join(sorted(have))}")
+            yield block(
+                "target.unknown-column",
+                f"{facts.identity.name} has no {role} {name!r}",
+                f"its columns are {', '.join(sorted(have))}",
+            )
 
 
 def scope_findings(asked: tuple[Interval, ...], scope: Scope, files: FileList, *, old_specs: bool) -> list[Finding]:
     """What became of the window, and whether there is anything in it."""
     found = []
     if old_specs:
-        found.append(note("scope.old-partition-spec", "some files in scope were written under an older partition spec",
-                          "nothing to do: they are rewritten row by row"))
+        found.append(
+            note(
+                "scope.old-partition-spec",
+                "some files in scope were written under an older partition spec",
+                "nothing to do: they are rewritten row by row",
+            )
+        )
     if scope.exact:
-        found.append(note("scope.row-exact", "the scope cuts files: rows around it are carried over unchanged",
-                          "nothing to do; whole partitions would be cheaper"))
+        found.append(
+            note(
+                "scope.row-exact",
+                "the scope cuts files: rows around it are carried over unchanged",
+                "nothing to do; whole partitions would be cheaper",
+            )
+        )
     elif scope.windows != asked:
         first, last = scope.windows[0].start, scope.windows[-1].end
-        found.append(warn("scope.widened", f"the window cuts partitions and was widened to {first:%Y-%m-%d %H:%M} .. {last:%Y-%m-%d %H:%M} UTC",
-                          "set `cut: exact` on the pipeline to keep to the window row by row"))
+        found.append(
+            warn(
+                "scope.widened",
+                f"the window cuts partitions and was widened to {first:%Y-%m-%d %H:%M} .. {last:%Y-%m-%d %H:%M} UTC",
+                "set `cut: exact` on the pipeline to keep to the window row by row",
+            )
+        )
     if not files.files:
-        found.append(note("scope.empty-now", "the table holds no row in this window yet", "nothing to do if this is a first fill"))
+        found.append(
+            note(
+                "scope.empty-now", "the table holds no row in this window yet", "nothing to do if this is a first fill"
+            )
+        )
     return found
 
 
@@ -93,20 +136,40 @@ def input_findings(inputs: Iterable[InputPin], target_table: str) -> list[Findin
     found = []
     windowed = [pin for pin in inputs if pin.windowed]
     if windowed and not any(pin.rows for pin in windowed):
-        found.append(warn("input.empty", "no input has a row in this window: the scope would become empty",
-                          "check the window and the time column; go on only if empty is the right answer"))
+        found.append(
+            warn(
+                "input.empty",
+                "no input has a row in this window: the scope would become empty",
+                "check the window and the time column; go on only if empty is the right answer",
+            )
+        )
     for pin in inputs:
         if pin.survival is Survival.GONE:
             found.append(block("input.gone", f"input {pin.name} at version {pin.version} is gone", "plan again"))
         elif pin.survival is Survival.AT_RISK:
-            found.append(warn("input.at-risk", f"input {pin.name} may be expired at {pin.survives_until:%Y-%m-%d %H:%M} UTC, before the run is likely to end",
-                              f"ALTER TABLE {pin.identity.name} CREATE TAG keep_{pin.version} AS OF VERSION {pin.version}"))
+            found.append(
+                warn(
+                    "input.at-risk",
+                    f"input {pin.name} may expire at {pin.survives_until:%Y-%m-%d %H:%M} UTC, before the run may end",
+                    f"ALTER TABLE {pin.identity.name} CREATE TAG keep_{pin.version} AS OF VERSION {pin.version}",
+                )
+            )
         elif pin.survival is Survival.UNKNOWN:
-            found.append(note("input.survival-unknown", f"nobody can say how long input {pin.name} keeps version {pin.version}",
-                              "ask the table's owner about expiry"))
+            found.append(
+                note(
+                    "input.survival-unknown",
+                    f"nobody can say how long input {pin.name} keeps version {pin.version}",
+                    "ask the table's owner about expiry",
+                )
+            )
         if pin.identity.name == target_table:
-            found.append(note("input.self", f"input {pin.name} is the target itself, read as it is now",
-                              "make sure that restating a restated row is harmless"))
+            found.append(
+                note(
+                    "input.self",
+                    f"input {pin.name} is the target itself, read as it is now",
+                    "make sure that restating a restated row is harmless",
+                )
+            )
     return found
 
 
@@ -114,41 +177,82 @@ def code_findings(code: CodeIdentity, request: Request) -> list[Finding]:
     found = []
     if code.git_dirty:
         names = ", ".join(code.git_dirty[:5]) + (" and others" if len(code.git_dirty) > 5 else "")
-        found.append(warn("code.dirty", f"not committed in git: {names}", "commit, then plan again: the evidence will name a commit"))
+        found.append(
+            warn(
+                "code.dirty",
+                f"not committed in git: {names}",
+                "commit, then plan again: the evidence will name a commit",
+            )
+        )
     elif code.git_commit is None:
-        found.append(note("code.no-git", "the project is not in a git repository", "the evidence names file hashes only"))
+        found.append(
+            note("code.no-git", "the project is not in a git repository", "the evidence names file hashes only")
+        )
     if not request.reason.strip():
-        found.append(note("request.no-reason", "no reason was given", "add --reason so that others learn why history changed"))
+        found.append(
+            note("request.no-reason", "no reason was given", "add --reason so that others learn why history changed")
+        )
     return found
 
 
-def schema_findings(analysis: Analysis, columns: tuple[Column, ...], settings: Settings, added: frozenset[str]) -> list[Finding]:
+def schema_findings(
+    analysis: Analysis, columns: tuple[Column, ...], settings: Settings, added: frozenset[str]
+) -> list[Finding]:
     """The transform's result against the table, and what its plan says about repeatability."""
-    found = []
-    have, want = {column.name: column for column in analysis.columns}, {column.name: column for column in columns}
-    for name in sorted(have.keys() - want.keys()):
-        found.append(block("schema.extra-column", f"the transform returns column {name!r}, which the table does not have",
-                           "drop it in the transform, or add it to the table first"))
-    for name in sorted(want.keys() - have.keys() - added):
-        found.append(block("schema.missing-column", f"the transform does not return column {name!r} of the table",
-                           "return it, as NULL if need be"))
+    have, want = {column.name for column in analysis.columns}, {column.name for column in columns}
+    found = [
+        block(
+            "schema.extra-column",
+            f"the transform returns column {name!r}, which the table does not have",
+            "drop it in the transform, or add it to the table first",
+        )
+        for name in sorted(have - want)
+    ]
+    found += [
+        block(
+            "schema.missing-column",
+            f"the transform does not return column {name!r} of the table",
+            "return it, as NULL if need be",
+        )
+        for name in sorted(want - have - added)
+    ]
     undeclared = [name for name in analysis.nondeterministic if name not in settings.allow_nondeterministic]
     if undeclared:
-        found.append(block("code.nondeterministic", f"the transform calls {', '.join(undeclared)}: two runs would give different rows",
-                           "use ctx.clock() and ctx.derive_id(), or declare it under `nondeterministic`"))
+        found.append(
+            block(
+                "code.nondeterministic",
+                f"the transform calls {', '.join(undeclared)}: two runs would give different rows",
+                "use ctx.clock() and ctx.derive_id(), or declare it under `nondeterministic`",
+            )
+        )
     if analysis.order_dependent:
-        found.append(warn("code.order-dependent", f"{', '.join(analysis.order_dependent)} may depend on the order of rows",
-                          "order by something unique, or make sure that ties do not matter"))
+        found.append(
+            warn(
+                "code.order-dependent",
+                f"{', '.join(analysis.order_dependent)} may depend on the order of rows",
+                "order by something unique, or make sure that ties do not matter",
+            )
+        )
     if analysis.opaque:
-        found.append(note("code.python-functions", f"Python functions cannot be looked into: {', '.join(analysis.opaque)}",
-                          "make sure that they use no clock, randomness or network"))
+        found.append(
+            note(
+                "code.python-functions",
+                f"Python functions cannot be looked into: {', '.join(analysis.opaque)}",
+                "make sure that they use no clock, randomness or network",
+            )
+        )
     return found
 
 
 def policy_findings(settings: Settings) -> list[Finding]:
     if settings.live_policy is LivePolicy.KEEP and not settings.key:
-        return [block("policy.keep-needs-key", "live policy `keep` must compare live keys with restated ones, and the dataset has no key",
-                      "declare `key` on the dataset, or use `live: fail`")]
+        return [
+            block(
+                "policy.keep-needs-key",
+                "live policy `keep` must compare live keys with restated ones, and the dataset has no key",
+                "declare `key` on the dataset, or use `live: fail`",
+            )
+        ]
     return []
 
 

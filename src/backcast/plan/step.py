@@ -63,10 +63,11 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
     shape = _shape(request, planning, facts)
     before, after = planning.spec.warm_up_before, planning.spec.warm_up_after
     input_windows = tuple(window.widened(before, after) for window in shape.scope.windows)
-    inputs = tuple(pin_input(each, planning.source(each.dataset.name), input_windows, planning.now) for each in planning.spec.inputs)
-    guess = estimate(
-        sum(pin.rows for pin in inputs), sum(pin.bytes for pin in inputs), shape.files.rows, planning.rate
+    inputs = tuple(
+        pin_input(each, planning.source(each.dataset.name), input_windows, planning.now)
+        for each in planning.spec.inputs
     )
+    guess = estimate(sum(pin.rows for pin in inputs), sum(pin.bytes for pin in inputs), shape.files.rows, planning.rate)
     inputs = tuple(at_risk(pin, planning.now, guess.seconds_high) for pin in inputs)
     findings = [
         *preflight.table_findings(dataset, facts, shape.files, request),
@@ -118,7 +119,9 @@ def _shape(request: Request, planning: Planning, facts: TableFacts) -> _Shape:
 
 
 def _has_old_specs(files: FileList, how: Partitioning) -> bool:
-    return how.field is not None and any(partition_value(file.partition, how.field.name) is None for file in files.files)
+    return how.field is not None and any(
+        partition_value(file.partition, how.field.name) is None for file in files.files
+    )
 
 
 def _result_findings(
@@ -134,7 +137,9 @@ def _result_findings(
         rows = planning.transform.apply(frames, job)
         analysis = planning.engine.analyse(rows)
     except ChunkFailed as error:
-        return [block("code.raises", error.message, error.hint or "run the transform with backcast.testing.check_transform")]
+        return [
+            block("code.raises", error.message, error.hint or "run the transform with backcast.testing.check_transform")
+        ]
     columns = facts.identity.columns
     added = frozenset(LINEAGE_COLUMNS if planning.settings.lineage_columns else ())
     found = preflight.schema_findings(analysis, columns, planning.settings, added)
@@ -145,5 +150,3 @@ def _result_findings(
         except Refused as error:
             found.append(block("schema.type", error.message, error.hint))
     return found
-
-

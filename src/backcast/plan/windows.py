@@ -24,7 +24,9 @@ def requested_windows(request: Request, zone: str) -> tuple[Interval, ...]:
     elif request.start and request.end:
         windows = [_range(request.start, request.end, zone)]
     else:
-        raise InvalidRequest("no window given", hint="use --from 2025-01-01 --to 2025-02-01 (exclusive), or --on 2025-01-31")
+        raise InvalidRequest(
+            "no window given", hint="use --from 2025-01-01 --to 2025-02-01 (exclusive), or --on 2025-01-31"
+        )
     for day in sorted(set(request.exclude)):
         excluded = _day(day, zone)
         if not any(window.overlaps(excluded) for window in windows):
@@ -54,7 +56,10 @@ def _range(start: str, end: str, zone: str) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """How the table cuts time: by which field, in which unit. `unit` None means: not by time at all, or by each value."""
+    """How the table cuts time: by which field, in which unit.
+
+    `unit` None means: not by time at all, or by each value.
+    """
 
     column: TimeColumn
     field: PartitionField | None
@@ -79,7 +84,8 @@ class Partitioning:
         if self.unit is None:
             return window
         return Interval(
-            start=t.floor_instant(window.start, self.unit, self.zone), end=t.ceil_instant(window.end, self.unit, self.zone)
+            start=t.floor_instant(window.start, self.unit, self.zone),
+            end=t.ceil_instant(window.end, self.unit, self.zone),
         )
 
     def grain(self, wanted: Grain) -> Grain:

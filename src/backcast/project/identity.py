@@ -34,8 +34,11 @@ def code_identity(project: Project, transform: LoadedTransform) -> CodeIdentity:
 
 
 def config_hash(project: Project, pipeline: str) -> str:
-    """SHA-256 of the resolved pipeline and of the datasets it reads and writes. Catalogs and Spark's address are not in it:
-    the tables' own identity and the settings that change results are recorded elsewhere."""
+    """SHA-256 of the resolved pipeline and of the datasets it reads and writes.
+
+    Catalogs and Spark's address are not in it: a manifest records the tables' own identity and the settings that change
+    results elsewhere.
+    """
     config = project.pipeline_config(pipeline)
     names = {config.output, *(each.dataset for each in config.inputs.values())}
     document = {
@@ -58,7 +61,7 @@ def installed_packages() -> dict[str, str]:
 
 def own_folders(project: Project) -> tuple[str, ...]:
     """What Backcast and the embedded catalogs write into the project: never code, so never dirty."""
-    names = {Path(project.config.store).parts[0]}
+    names = {".backcast", Path(project.config.store).parts[0]}
     for catalog in project.config.catalogs.values():
         for text in (catalog.warehouse, (catalog.uri or "").removeprefix("jdbc:sqlite:")):
             if text and ":" not in text and not text.startswith("/"):

@@ -1,4 +1,4 @@
-"""The user's transforms, loaded: a function of a module or a SQL file of the project, called with errors that name their line."""
+"""The user's transforms, loaded: functions of modules and SQL files, whose errors name the line they come from."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class LoadedTransform:
 
 
 def load_transform(project: Project, pipeline: str) -> LoadedTransform:
-    """Import the pipeline's function or read its SQL file. Raises ConfigError or InvalidRequest, naming file and line."""
+    """Import the pipeline's function or read its SQL file. Raises ConfigError or InvalidRequest with file and line."""
     config = project.pipeline_config(pipeline)
     if config.sql is not None:
         return _load_sql(project, pipeline, config.sql)

@@ -21,7 +21,7 @@ _loaded_here: set[str] = set()
 
 
 class ProjectModules:
-    """The modules of one project root. Loading one never leaves another project's module of the same name in its way."""
+    """The modules of one project root. Another project's module of the same name is never taken for one of them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()

@@ -43,7 +43,7 @@ RESULT_SETTINGS: tuple[str, ...] = (
 
 
 def session_settings(project: Project) -> SessionSettings:
-    """Everything resolved, secrets included: hand it to Spark and nowhere else. Raises ConfigError for unset variables."""
+    """Everything resolved, secrets included: for Spark and nobody else. Raises ConfigError for unset variables."""
     problems: list[Problem] = []
 
     def filled(text: str, *path: str) -> str:
@@ -67,7 +67,6 @@ def session_settings(project: Project) -> SessionSettings:
         catalogs=catalogs,
         conf=conf,
         driver_memory=project.config.spark.driver_memory,
-        log_file=project.store_path.parent / "spark.log",
     )
 
 

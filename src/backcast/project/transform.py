@@ -1,4 +1,4 @@
-"""What a user's transform is written with: the decorator, its inputs and its context. Loads neither Spark nor pydantic."""
+"""What a transform is written with: the decorator, its inputs, its context. Loads neither Spark nor pydantic."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class TransformLabel:
 
 
 def transform(*, name: str, version: str) -> Callable[[_Function], _Function]:
-    """Mark a function of (inputs, context) as a transform. The function itself is returned unchanged, so tests can call it.
+    """Mark a function of (inputs, context) as a transform. It is returned unchanged, so tests can call it.
 
     The version must be the one that `backcast.yaml` declares: a changed transform is a new version in both places.
     """
-    for what, text in (("name", name), ("version", version)):
+    given: dict[str, object] = {"name": name, "version": version}
+    for what, text in given.items():
         if not isinstance(text, str) or not text.strip():
             raise TypeError(f"@backcast.transform needs a {what}, a text such as {what}='...'; got {text!r}")
 
@@ -65,7 +66,7 @@ class NoSuchInput(KeyError):
 
 
 class Inputs(Mapping[str, "DataFrame"]):
-    """The pipeline's inputs by the names that `backcast.yaml` gives them, each already limited to what the job may read."""
+    """The pipeline's inputs by the names that `backcast.yaml` gives them, each limited to what the job may read."""
 
     def __init__(self, frames: Mapping[str, DataFrame]) -> None:
         self._frames = dict(frames)
@@ -101,11 +102,11 @@ class Context:
     spark: SparkSession
 
     def clock(self) -> datetime:
-        """The run's own instant. Use it where `datetime.now()` or `current_timestamp()` would make results unrepeatable."""
+        """The run's own instant: use it where `datetime.now()` or `current_timestamp()` would differ every time."""
         return self.started_at
 
     def derive_id(self, *parts: object) -> str:
-        """32 hexadecimal digits that follow from the parts alone; use it where `uuid4()` would differ at every repetition.
+        """32 hexadecimal digits that follow from the parts alone: use it where `uuid4()` would differ every time.
 
         Takes texts, numbers, booleans, None, dates, times and UUIDs; 1 and "1" give different ids. For a column write
         `sha2(concat_ws('|', tenant, order_id), 256)` instead.

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, PipelineSpec
-    from backcast.ports import Clock, RunReader, Source, Target
+    from backcast.model.report import Probe
+    from backcast.ports import Clock, Engine, RunReader, Source, Target
     from backcast.project.loading import LoadedTransform
     from backcast.store.sql import SqlStore
 
@@ -50,12 +51,15 @@ class Wiring:
         return self._store
 
     def reader(self) -> RunReader:
-        """The store for looking only. Raises Unavailable when there is none yet; makes nothing."""
+        """The store for looking only; one that knows no run when there is none yet. Makes nothing."""
+        from backcast.project.no_runs import NoRuns
         from backcast.store import open_store
 
         if self._store is not None:
             return self._store.runs
         if self._reader is None:
+            if not self.project.store_path.exists():
+                return NoRuns()
             self._reader = open_store(self._store_url, create=False)
         return self._reader.runs
 
@@ -87,16 +91,21 @@ class Wiring:
         return self._spark
 
     def source(self, dataset: str) -> Source:
-        from backcast.sources.tables import TableSource
+        from backcast.sources.tables import IcebergSource
 
         table = self.project.relation(dataset).table
-        return TableSource(self.spark(), table)
+        return IcebergSource(self.spark(), table)
 
     def target(self, dataset: str) -> Target:
         from backcast.targets.iceberg.target import IcebergTarget
 
         table = self.project.dataset(dataset).table
         return IcebergTarget(self.spark(), table)
+
+    def engine(self) -> Engine:
+        from backcast.spark.engine import SparkEngine
+
+        return SparkEngine()
 
     def result_settings(self) -> dict[str, str]:
         from backcast.project.session import result_settings
@@ -117,6 +126,23 @@ class Wiring:
             jvm_pid=None if jvm is None else jvm.pid,
             jvm_started=None if jvm is None else jvm.started,
         )
+
+    def ended(self, holder: Holder) -> bool:
+        """True when that process is known to be gone; its JVM, which may live on for seconds, is ended first."""
+        from backcast.spark import processes
+
+        if holder.host != host_identity():
+            return rebooted_since(holder.host)
+        if processes.is_alive(processes.ProcessIdentity(holder.pid, holder.started)):
+            return False
+        if holder.jvm_pid is not None and holder.jvm_started is not None:
+            processes.end(processes.ProcessIdentity(holder.jvm_pid, holder.jvm_started))
+        return True
+
+    def doctor(self) -> list[Probe]:
+        from backcast.project.doctor import examine
+
+        return examine(self)
 
     def close(self) -> None:
         """Close the store and stop Spark if it was started here."""
@@ -150,6 +176,12 @@ def host_identity() -> str:
         # Not Linux: the start times that go with the pids are wall clock times, so the name is enough.
         return parts[0]
     return "/".join(parts)
+
+
+def rebooted_since(host: str) -> bool:
+    """Whether that holder ran on this machine before its last start: then nothing of it can be left."""
+    then, now = host.split("/"), host_identity().split("/")
+    return len(then) == len(now) == 3 and then[0] == now[0] and then[1] != now[1]
 
 
 def open_world(path: str | Path = ".", profile: str | None = None) -> Wiring:

@@ -1,7 +1,7 @@
-"""Let go of what is no longer needed: stages of cancelled runs at once, refs of published runs once the undo window ended.
+"""Let go of what is no longer needed: stages of cancelled runs at once, refs of published runs after the undo window.
 
-Dropping a ref alone is never enough: a later expiry by someone else would then walk versions whose removed files are live
-again and delete those. So the versions behind the refs are forgotten in the same commit.
+Dropping a ref alone is never enough: a later expiry by someone else would then walk versions whose removed files are
+live again and delete those. So the versions behind the refs are forgotten in the same commit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ def stage_forget(run_id: str) -> Forget:
 
 
 def release_forget(run_id: str, publications: list[Publication]) -> Forget:
-    """Everything of a published run: its stage, its tags, and those of its commits whose removed files are live again."""
+    """Everything of a published run: its stage, its tags, and those of its commits whose removed files are live
+    again.
+    """
     stage = stage_of(run_id, None)
     refs = [stage.branch, stage.base_tag]
     versions = []

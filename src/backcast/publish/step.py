@@ -1,4 +1,7 @@
-"""Step 4: verdict -> table. One metadata-only commit, decided on the head, fenced against a second one, read back after."""
+"""Step 4: verdict -> table.
+
+One metadata-only commit, decided on the head, fenced against a second one, read back after.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ class PublishJob:
 
 
 def publish(job: PublishJob, verdict: Verdict | None) -> Publication:
-    """Commit exactly what the verdict is about. A publish that was interrupted is finished or tried again, never doubled."""
+    """Commit exactly what the verdict is about.
+
+    A publish that was interrupted is finished or tried again, never doubled.
+    """
     done = recover(job)
     if done is not None:
         return done
@@ -66,19 +72,28 @@ def _enter(job: PublishJob, generation: int) -> Run:
 
 def _accepted(run: Run, verdict: Verdict | None) -> Verdict:
     if run.state not in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
-        raise StateConflict(f"run {run.run_id} is {run.state} and cannot be published", hint=f"backcast status {run.run_id}")
+        raise StateConflict(
+            f"run {run.run_id} is {run.state} and cannot be published", hint=f"backcast status {run.run_id}"
+        )
     if verdict is None or not verdict.accepted or verdict.run_id != run.run_id:
         raise NotValidated(f"run {run.run_id} has no accepted verdict", hint=f"backcast validate {run.run_id}")
     return verdict
 
 
 def _net_change(job: PublishJob, verdict: Verdict) -> NetChange:
-    """The staged change once more, which must be the one that was validated, on a table that is still the planned one."""
+    """The staged change once more, which must be the one that was validated, on a table that is still the planned
+    one.
+    """
     identity = job.target.facts().identity
     if identity != job.manifest.target.identity:
-        moved = [name for name in type(identity).model_fields if getattr(identity, name) != getattr(job.manifest.target.identity, name)]
+        moved = [
+            name
+            for name in type(identity).model_fields
+            if getattr(identity, name) != getattr(job.manifest.target.identity, name)
+        ]
         raise Drifted(
-            f"the table's {', '.join(moved)} changed since the plan", hint=f"backcast cancel {job.run.run_id}, then plan again"
+            f"the table's {', '.join(moved)} changed since the plan",
+            hint=f"backcast cancel {job.run.run_id}, then plan again",
         )
     stage = stage_of(job.run.run_id, verdict.base)
     net = job.target.net_change(stage, verdict.staged, job.manifest.scope.predicate)
@@ -88,7 +103,9 @@ def _net_change(job: PublishJob, verdict: Verdict) -> NetChange:
 
 
 def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) -> tuple[Effect, str]:
-    """Decide on the head and commit on the head; a commit by someone else in between starts over, a bounded number of times."""
+    """Decide on the head and commit on the head; a commit by someone else in between starts over, a bounded number of
+    times.
+    """
     scope, run_id = job.manifest.scope, job.run.run_id
     fence = publish_fence(run_id, generation)
     for attempt in range(ATTEMPTS):
@@ -109,8 +126,16 @@ def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) 
         )
         job.check_lease()
         effect = job.store.effects.begin(
-            run_id, "publish", fence, generation=generation, base=verdict.base, staged=verdict.staged, head=movement.head,
-            added=sorted(added), removed=sorted(decision.remove), live=sorted(decision.live),
+            run_id,
+            "publish",
+            fence,
+            generation=generation,
+            base=verdict.base,
+            staged=verdict.staged,
+            head=movement.head,
+            added=sorted(added),
+            removed=sorted(decision.remove),
+            live=sorted(decision.live),
         )
         point("publish.after-intent")
         try:
@@ -123,7 +148,7 @@ def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) 
                 raise
         job.clock.sleep(_PAUSE * (attempt % 5))
     raise ScopeChanged(
-        f"the table is committed to so often that {ATTEMPTS} attempts to publish in between failed; nothing was published",
+        f"{ATTEMPTS} attempts to publish failed because others commit to the table all the time; nothing was published",
         hint=f"try again in a quieter moment: backcast publish {run_id}",
     )
 
@@ -139,7 +164,9 @@ def _refuse_shared_keys(job: PublishJob, verdict: Verdict, head: str | None, dec
         return
     scope = job.manifest.scope.predicate
     now, base = job.target.read(head, scope), job.target.read(verdict.base, scope)
-    shared = job.engine.shared_keys(now.exceptAll(base), job.target.read(verdict.staged, scope), job.manifest.settings.key)
+    shared = job.engine.shared_keys(
+        now.exceptAll(base), job.target.read(verdict.staged, scope), job.manifest.settings.key
+    )
     if shared:
         raise ScopeChanged(
             f"live rows arrived with keys that the run restates, for example {', '.join(shared[:3])}",
@@ -201,18 +228,29 @@ def _read_back(job: PublishJob, publication: Publication, live: frozenset[str]) 
     validated = job.target.files(publication.staged, scope)
     wanted = validated.paths | live
     if now.paths != wanted or now.has_deletes:
-        job.store.runs.record(publication.run_id, "publish.read-back-differs", missing=len(wanted - now.paths), extra=len(now.paths - wanted))
+        job.store.runs.record(
+            publication.run_id,
+            "publish.read-back-differs",
+            missing=len(wanted - now.paths),
+            extra=len(now.paths - wanted),
+        )
         raise OutcomeUnknown(
             f"version {publication.version} was published but does not hold what was validated",
             hint=f"look at the table before anything else; to take it back: backcast undo {publication.run_id}",
         )
-    job.on_progress(Progress(step="publish", message=f"read back {now.rows:,} rows in {len(now.files)} files", rows=now.rows))
+    job.on_progress(
+        Progress(step="publish", message=f"read back {now.rows:,} rows in {len(now.files)} files", rows=now.rows)
+    )
 
 
 def _close(job: PublishJob, run: Run, publication: Publication) -> None:
     _supersede(job, publication)
     job.store.runs.transition(
-        run, RunState.PUBLISHED, token=job.check_lease(), version=publication.version, generation=publication.generation,
+        run,
+        RunState.PUBLISHED,
+        token=job.check_lease(),
+        version=publication.version,
+        generation=publication.generation,
     )
     point("publish.after-state")
 

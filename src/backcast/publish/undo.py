@@ -1,6 +1,6 @@
 """Take a publish back in one commit and keep every row that the live writer wrote since.
 
-First the proof: every published file is still live, every file it replaced is still in storage, no delete touches either.
+First the proof: every published file is still live, every file it replaced is in storage, no delete touches either.
 Without it an undo can double, lose or resurrect rows, so it is refused, or done by rewriting when asked.
 """
 
@@ -30,11 +30,15 @@ def undo(job: PublishJob, *, rewrite: bool = False) -> Publication:
     point("undo.before-intent")
     run = job.run
     if run.state is not RunState.UNDOING:
-        run = job.store.runs.transition(run, RunState.UNDOING, token=job.check_lease(), generation=publication.generation)
+        run = job.store.runs.transition(
+            run, RunState.UNDOING, token=job.check_lease(), generation=publication.generation
+        )
     try:
         effect, version = _commit(job, publication, rewrite=rewrite)
     except (Refused, ScopeChanged, StateConflict) as error:
-        job.store.runs.transition(run, RunState.PUBLISHED, detail=f"undo refused: {error.message}", token=job.check_lease())
+        job.store.runs.transition(
+            run, RunState.PUBLISHED, detail=f"undo refused: {error.message}", token=job.check_lease()
+        )
         raise
     return _finish(job, run, publication, effect, version)
 
@@ -43,11 +47,14 @@ def _newest(job: PublishJob) -> Publication:
     run_id = job.run.run_id
     if job.run.state is RunState.SUPERSEDED:
         raise UndoRefused(
-            f"run {run_id} was superseded by {job.run.superseded_by}", hint=f"undo that one first: backcast undo {job.run.superseded_by}"
+            f"run {run_id} was superseded by {job.run.superseded_by}",
+            hint=f"undo that one first: backcast undo {job.run.superseded_by}",
         )
     live = [each for each in job.store.runs.publications(run_id) if each.undone_at is None]
     if job.run.state not in (RunState.PUBLISHED, RunState.UNDOING) or not live:
-        raise StateConflict(f"run {run_id} is {job.run.state}: there is nothing to undo", hint=f"backcast status {run_id}")
+        raise StateConflict(
+            f"run {run_id} is {job.run.state}: there is nothing to undo", hint=f"backcast status {run_id}"
+        )
     if live[-1].released_at is not None:
         raise UndoRefused(
             f"the undo window of run {run_id} ended and gc released what an undo needs",
@@ -64,7 +71,12 @@ def _commit(job: PublishJob, publication: Publication, *, rewrite: bool) -> tupl
         change = _inverse(job, publication, head) if problem is None else _rewritten(job, publication, head)
         job.check_lease()
         effect = job.store.effects.begin(
-            job.run.run_id, "undo", change.fence, generation=publication.generation, head=head, rewrite=problem is not None
+            job.run.run_id,
+            "undo",
+            change.fence,
+            generation=publication.generation,
+            head=head,
+            rewrite=problem is not None,
         )
         point("undo.after-intent")
         try:
@@ -91,15 +103,22 @@ def _proof(job: PublishJob, publication: Publication) -> tuple[UndoRefused | Non
     gone = frozenset(publication.added) - now.paths
     rewriting = f"backcast undo {run_id} --rewrite"
     if gone:
-        reason = f"{len(gone)} of {len(publication.added)} published files were rewritten or deleted since (compaction, update or delete)"
+        reason = f"{len(gone)} of {len(publication.added)} published files were since compacted, updated or deleted"
         return UndoRefused(reason, hint=f"{rewriting} computes the old state row by row"), head
     mine = frozenset(publication.added)
-    if any(file.deletes for file in now.files if file.path in mine) or job.target.files(head, job.manifest.scope.predicate).has_deletes:
-        return UndoRefused("rows in scope were deleted since by delete files; an undo would bring them back", hint=rewriting), head
+    if (
+        any(file.deletes for file in now.files if file.path in mine)
+        or job.target.files(head, job.manifest.scope.predicate).has_deletes
+    ):
+        return UndoRefused(
+            "rows in scope were deleted since by delete files; an undo would bring them back", hint=rewriting
+        ), head
     lost = job.target.missing(frozenset(publication.removed))
     if lost:
         reason = f"{len(lost)} of {len(publication.removed)} files that the publish replaced are gone from storage"
-        return UndoRefused(reason, hint="restate the window again with the old version of the code", rewritable=False), head
+        return UndoRefused(
+            reason, hint="restate the window again with the old version of the code", rewritable=False
+        ), head
     return None, head
 
 
@@ -121,7 +140,10 @@ def _inverse(job: PublishJob, publication: Publication, head: str | None) -> Cha
 
 
 def _rewritten(job: PublishJob, publication: Publication, head: str | None) -> Change:
-    """`base + (now except published)` written to a branch at the head, as one change. Refuses when a published row is gone."""
+    """`base + (now except published)` written to a branch at the head, as one change.
+
+    Refuses when a published row is gone.
+    """
     scope, target, run_id = job.manifest.scope.predicate, job.target, publication.run_id
     now, published = target.read(head, scope), target.read(publication.version, scope)
     lost = published.exceptAll(now).limit(1).count()
@@ -138,7 +160,9 @@ def _rewritten(job: PublishJob, publication: Publication, head: str | None) -> C
     staged = target.write(stage, write, rows).version
     net = target.net_change(stage, staged, scope)
     if net.outside:
-        raise UndoRefused("the rewritten files are not proven to lie in the scope", hint="report this", files=len(net.outside))
+        raise UndoRefused(
+            "the rewritten files are not proven to lie in the scope", hint="report this", files=len(net.outside)
+        )
     return Change(
         fence=undo_fence(run_id, publication.generation),
         head=head,
@@ -197,6 +221,8 @@ def _close(job: PublishJob, run: Run, publication: Publication) -> None:
     for other in job.store.runs.runs(dataset=run.dataset, limit=1000):
         if other.state is RunState.SUPERSEDED and other.superseded_by == run.run_id:
             job.store.runs.mark_superseded(other.run_id, None)
-            job.store.runs.transition(job.store.runs.run(other.run_id), RunState.PUBLISHED, detail=f"{run.run_id} was undone")
+            job.store.runs.transition(
+                job.store.runs.run(other.run_id), RunState.PUBLISHED, detail=f"{run.run_id} was undone"
+            )
     job.store.runs.transition(run, RunState.UNDONE, token=job.check_lease(), version=publication.undo_version)
     point("undo.after-state")

@@ -35,7 +35,10 @@ class Compute:
 
     def __call__(self, plans: list[ChunkPlan], keep: Predicate) -> DataFrame:
         manifest = self.manifest
-        before, after = timedelta(seconds=manifest.warm_up_before_seconds), timedelta(seconds=manifest.warm_up_after_seconds)
+        before, after = (
+            timedelta(seconds=manifest.warm_up_before_seconds),
+            timedelta(seconds=manifest.warm_up_after_seconds),
+        )
         windows = tuple(plan.window.widened(before, after) for plan in plans)
         whole = Interval(start=plans[0].window.start, end=plans[-1].window.end)
         job = Job(run_id=self.run_id, execution=Execution.BACKFILL, window=whole, clock=manifest.planned_at)
@@ -50,6 +53,8 @@ class Compute:
         return self.engine.within(rows, keep, self._spare(keep, windows))
 
     def _spare(self, keep: Predicate, windows: tuple[Interval, ...]) -> Predicate:
-        """Rows that a transform may return and that are cut: the warm-up on both sides, and other values of `--where`."""
+        """Rows that a transform may return and that are cut: the warm-up on both sides, and other values of
+        `--where`.
+        """
         column = next(clause.time for clause in keep.clauses if isinstance(clause, TimeClause))
         return during((column,), windows)

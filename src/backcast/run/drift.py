@@ -18,7 +18,10 @@ def check_code(manifest: Manifest, now: CodeIdentity, settings: dict[str, str], 
         if was != became:
             raise _drifted(f"the code moved since the plan: {_difference(name, was, became)}", run_id)
     if manifest.settings.spark != settings:
-        raise _drifted(f"Spark settings that change results moved: {_difference('settings', manifest.settings.spark, settings)}", run_id)
+        raise _drifted(
+            f"Spark settings that change results moved: {_difference('settings', manifest.settings.spark, settings)}",
+            run_id,
+        )
 
 
 def check_inputs(manifest: Manifest, source: Callable[[str], Source]) -> None:
@@ -45,11 +48,16 @@ def base_to_start_from(manifest: Manifest, target: Target, run_id: str) -> str |
     if movement.only_compaction:
         return movement.head
     rows = sum(file.rows for file in movement.added)
-    raise _drifted(f"{len(movement.added)} files ({rows:,} rows) arrived in scope and {len(movement.removed)} left since the plan", run_id)
+    raise _drifted(
+        f"{len(movement.added)} files ({rows:,} rows) arrived in scope and {len(movement.removed)} left since the plan",
+        run_id,
+    )
 
 
 def _drifted(message: str, run_id: str) -> Drifted:
-    return Drifted(message, hint=f"backcast cancel {run_id}, then plan again: what runs must be what was previewed", run=run_id)
+    return Drifted(
+        message, hint=f"backcast cancel {run_id}, then plan again: what runs must be what was previewed", run=run_id
+    )
 
 
 def _difference(name: str, was: object, became: object) -> str:

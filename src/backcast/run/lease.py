@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import Self
 
 from backcast.errors import BackcastError, LeaseHeld
 from backcast.model.run import Holder, Lease
@@ -19,7 +20,9 @@ EndHolder = Callable[[Holder], bool]
 class HeldLease:
     """A lease renewed in the background. `check` raises before the lease can have ended by the store's clock."""
 
-    def __init__(self, leases: Leases, lease: Lease, clock: Clock, asked_at: float, seconds: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self, leases: Leases, lease: Lease, clock: Clock, asked_at: float, seconds: float = LEASE_SECONDS
+    ) -> None:
         self._leases = leases
         self._clock = clock
         self._seconds = seconds
@@ -41,11 +44,13 @@ class HeldLease:
             )
         return self._lease
 
-    def __enter__(self) -> HeldLease:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop.set()
         self._thread.join(timeout=self._seconds)
         if kind is None or issubclass(kind, Exception):
@@ -64,8 +69,13 @@ class HeldLease:
             self._safe_until = asked + self._seconds * 0.8
 
 
-def acquire(leases: Leases, name: str, holder: Holder, clock: Clock, ended: EndHolder, seconds: float = LEASE_SECONDS) -> HeldLease:
-    """Take the lease, or take it over from a process that is known to be gone. Raises LeaseHeld while its holder lives."""
+def acquire(
+    leases: Leases, name: str, holder: Holder, clock: Clock, ended: EndHolder, seconds: float = LEASE_SECONDS
+) -> HeldLease:
+    """Take the lease, or take it over from a process that is known to be gone.
+
+    Raises LeaseHeld while its holder lives.
+    """
     asked = clock.monotonic()
     try:
         lease = leases.acquire(name, holder, seconds)

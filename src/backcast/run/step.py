@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backcast.errors import BackcastError, ChunkFailed, Failed, LeaseHeld, OutcomeUnknown, SparkFailed, StateConflict, Unavailable
+from backcast.errors import (
+    BackcastError,
+    ChunkFailed,
+    Failed,
+    LeaseHeld,
+    OutcomeUnknown,
+    SparkFailed,
+    StateConflict,
+    Unavailable,
+)
 from backcast.faults import point
 from backcast.model.manifest import ChunkPlan, Manifest
 from backcast.model.partitions import rows_by_chunk
@@ -76,7 +85,10 @@ def _open_stage(job: RunJob, stage: Stage) -> None:
 
 
 def _stage_pending(job: RunJob, stage: Stage) -> None:
-    """Claim and write until nothing is pending. A group that fails is tried again chunk by chunk, so that one bad chunk is alone."""
+    """Claim and write until nothing is pending.
+
+    A group that fails is tried again chunk by chunk, so that one bad chunk is alone.
+    """
     plans = {chunk.id: chunk for chunk in job.manifest.chunks}
     group = 1 if job.manifest.scope.exact else job.manifest.settings.chunks_per_job
     alone = 0
@@ -148,7 +160,7 @@ def joined(plans: list[ChunkPlan]) -> Predicate:
                 own = plan.predicate.clauses[index]
                 for lower, upper in own.ranges if isinstance(own, TimeClause) else ():
                     if ranges and clause.time.value(lower) <= clause.time.value(ranges[-1][1]):  # type: ignore[operator]  # one column, one type
-                        ranges[-1] = (ranges[-1][0], max(ranges[-1][1], upper, key=clause.time.value))  # type: ignore[arg-type]  # as above
+                        ranges[-1] = (ranges[-1][0], max(ranges[-1][1], upper, key=clause.time.value))
                     else:
                         ranges.append((lower, upper))
             clauses[index] = TimeClause(time=clause.time, ranges=tuple(ranges))
@@ -161,7 +173,8 @@ def _counts(manifest: Manifest, commit: StageCommit, plans: list[ChunkPlan]) -> 
         return {plans[0].id: commit.rows}
     clause = next(each for each in plans[0].predicate.clauses if isinstance(each, TimeClause))
     field = next(
-        each for each in manifest.target.identity.partition_fields
+        each
+        for each in manifest.target.identity.partition_fields
         if each.source == clause.time.column and each.transform in ("identity", "hour", "day", "month", "year")
     )
     return rows_by_chunk(commit.added, tuple(plans), field.name, field.transform, clause.time)
@@ -173,7 +186,9 @@ def _strayed(job: RunJob, stage: Stage) -> list[str]:
     for commit in job.target.history(stage):
         for chunk_id in commit.chunk_ids:
             last[chunk_id] = commit.token
-    return [chunk.chunk_id for chunk in job.store.runs.chunks(job.run.run_id) if last.get(chunk.chunk_id) != chunk.token]
+    return [
+        chunk.chunk_id for chunk in job.store.runs.chunks(job.run.run_id) if last.get(chunk.chunk_id) != chunk.token
+    ]
 
 
 def _end_staged(job: RunJob, stage: Stage) -> Run:
@@ -188,7 +203,10 @@ def _end_failed(job: RunJob, failed: list[Chunk]) -> Run:
     detail = f"{len(failed)} of {len(job.manifest.chunks)} chunks failed; first {failed[0].chunk_id}: {failed[0].error}"
     job.store.runs.transition(job.run, RunState.FAILED, detail=detail, token=job.lease.check().token)
     raise ChunkFailed(
-        detail, hint=f"mend the cause, then: backcast retry {job.run.run_id}", run=job.run.run_id, chunk=failed[0].chunk_id
+        detail,
+        hint=f"mend the cause, then: backcast retry {job.run.run_id}",
+        run=job.run.run_id,
+        chunk=failed[0].chunk_id,
     )
 
 
@@ -205,5 +223,3 @@ def _report(job: RunJob, message: str) -> None:
             seconds=sum(record.seconds for record in records),
         )
     )
-
-

@@ -1,8 +1,8 @@
 """The digest of `backcast.model.digest` as Spark expressions: one pass, no sort, no shuffle of rows.
 
 A row's hash is one xxhash64 over (isnull(c), c) of every column in field order. Plain xxhash64 skips nulls, so that
-('a', null, 'b') and ('a', 'b', null) would be equal; it knows no lengths, so that [[1], [2]] and [[1, 2]] would be; and it
-rejects maps. Structs are therefore flattened, arrays hashed element by element with their size, maps as sorted entries.
+('a', null, 'b') and ('a', 'b', null) would be equal; it knows no lengths, so that [[1], [2]] and [[1, 2]] would be; it
+rejects maps. So structs are flattened, arrays hashed element by element with their size, maps as sorted entries.
 0.0 and -0.0 are the same value, and so is every NaN, as in Spark's own comparison.
 """
 
@@ -54,7 +54,10 @@ def _row_hash(schema: StructType) -> Column:
 def _parts(value: Column, kind: DataType) -> list[Column]:
     """What is hashed for one value, in order. Injective up to hash collisions of nested elements."""
     if isinstance(kind, StructType):
-        return [F.isnull(value), *(part for field in kind.fields for part in _parts(value.getField(field.name), field.dataType))]
+        return [
+            F.isnull(value),
+            *(part for field in kind.fields for part in _parts(value.getField(field.name), field.dataType)),
+        ]
     if isinstance(kind, ArrayType):
         element = kind.elementType
         hashes = F.transform(value, lambda each: F.xxhash64(*_parts(each, element)))

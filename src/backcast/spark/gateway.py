@@ -15,6 +15,7 @@ NOT_LANDED = frozenset({"CommitFailedException", "ValidationException"})
 _UNKNOWN_NAMES = frozenset(
     {"NoSuchTableException", "NoSuchNamespaceException", "NoSuchIcebergTableException", "CatalogNotFoundException"}
 )
+_UNKNOWN_WORDS = ("[TABLE_OR_VIEW_NOT_FOUND]", "[REQUIRES_SINGLE_PART_NAMESPACE]", "[SCHEMA_NOT_FOUND]")
 _UNAVAILABLE = frozenset(
     {
         "AccessDeniedException",
@@ -49,6 +50,9 @@ def is_jvm_error(error: BaseException) -> bool:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    if type(error) is Py4JError and "Trace:" in str(error):
+        # The gateway answered that there is no such method: a mistake of ours, not a failure of Spark's.
+        return False
     return isinstance(error, Py4JError | PySparkException | ConnectionError | EOFError)
 
 
@@ -84,20 +88,24 @@ def translate(error: BaseException, doing: str, **attributes: Any) -> BackcastEr
             hint="run the same command again; it continues where it stopped",
             **attributes,
         )
-    known = {cause.kind: cause for cause in chain}
+    return _ours(chain, doing, attributes)
+
+
+def _ours(chain: tuple[Cause, ...], doing: str, attributes: dict[str, Any]) -> BackcastError:
     root = chain[-1]
-    for kind, cause in known.items():
-        if kind in _UNKNOWN_NAMES:
-            return UnknownName(f"{doing}: {cause.message}", hint="check the table's name and its catalog in backcast.yaml", **attributes)
-    if "AnalysisException" in known and "TABLE_OR_VIEW_NOT_FOUND" in known["AnalysisException"].message:
-        return UnknownName(f"{doing}: {known['AnalysisException'].message}", hint="check the table's name", **attributes)
-    for kind, cause in known.items():
-        if kind in _UNAVAILABLE or "No space left on device" in cause.message:
-            detail = root.message or cause.message
-            return Unavailable(f"{doing}: {detail}", hint="see that the catalog and its storage answer: backcast doctor", **attributes)
-    if "ValidationException" in known:
-        return Refused(f"{doing}: {known['ValidationException'].message}", **attributes)
-    return SparkFailed(f"{doing}: {root.kind}: {root.message}", hint="see the run's log for Spark's own words", **attributes)
+    for cause in chain:
+        if cause.kind in _UNKNOWN_NAMES or any(word in cause.message for word in _UNKNOWN_WORDS):
+            hint = "check the table's name and its catalog in backcast.yaml"
+            return UnknownName(f"{doing}: {cause.message}", hint=hint, **attributes)
+    for cause in chain:
+        if cause.kind in _UNAVAILABLE or "No space left on device" in cause.message:
+            hint = "see that the catalog and its storage answer: backcast doctor"
+            return Unavailable(f"{doing}: {root.message or cause.message}", hint=hint, **attributes)
+    for cause in chain:
+        if cause.kind == "ValidationException":
+            return Refused(f"{doing}: {cause.message}", **attributes)
+    hint = "see the run's log for Spark's own words"
+    return SparkFailed(f"{doing}: {root.kind}: {root.message}", hint=hint, **attributes)
 
 
 @contextmanager
@@ -113,4 +121,6 @@ def jvm_errors(doing: str, **attributes: Any) -> Iterator[None]:
 
 
 def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0][:500]
+    """What happened in one line: the first, or of a Python traceback the last."""
+    lines = text.strip().splitlines() or [""]
+    return (lines[-1] if lines[0].startswith("Traceback") else lines[0])[:500]

@@ -45,7 +45,7 @@ def parse_value(text: str, type_name: str) -> Value:
         raise InvalidRequest(f"{text!r} is not a value of type {type_name}", value=text, type=type_name) from error
 
 
-def _parse(text: str, type_name: str) -> Value:  # noqa: PLR0911 - one line per type
+def _parse(text: str, type_name: str) -> Value:
     if type_name in _INTEGERS:
         return int(text)
     if _TEXT.fullmatch(type_name):
@@ -145,7 +145,9 @@ def _clause(clause: Clause, types: Types) -> str:
 
 def _time(clause: TimeClause, types: Types) -> str:
     type_name, name = type_of(clause.time.column, types), quote(clause.time.column)
-    ranges = [f"({name} >= {literal(low, type_name)} AND {name} < {literal(high, type_name)})" for low, high in clause.ranges]
+    ranges = [
+        f"({name} >= {literal(low, type_name)} AND {name} < {literal(high, type_name)})" for low, high in clause.ranges
+    ]
     return balanced(ranges, lambda left, right: f"({left} OR {right})") if ranges else "false"
 
 

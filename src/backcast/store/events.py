@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from pydantic_core import to_jsonable_python
+from pydantic import ConfigDict, TypeAdapter
 from sqlalchemy import Connection, RowMapping, select, update
 
 from backcast.errors import UnknownName
@@ -15,13 +15,15 @@ from backcast.model.run import Event
 from backcast.store.engine import fields, now
 from backcast.store.schema import NO_EVENT, events, runs
 
+_ANY: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(ser_json_inf_nan="constants"))
+
 _EXACT = 2**53
 """Beyond this an integer is no longer exact in canonical JSON."""
 
 
 def plain(value: Any) -> Any:
     """JSON values that have a canonical form: numbers that have none become text."""
-    match to_jsonable_python(value, fallback=str):
+    match _ANY.dump_python(value, mode="json", fallback=str):
         case dict() as mapping:
             return {key: plain(each) for key, each in mapping.items()}
         case list() as items:

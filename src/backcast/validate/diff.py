@@ -9,7 +9,9 @@ from backcast.model.verdict import Verdict
 from backcast.ports import Engine, Target
 
 
-def diff(run_id: str, manifest: Manifest, stage: Stage, staged: str, verdict: Verdict | None, target: Target, engine: Engine) -> Diff:
+def diff(
+    run_id: str, manifest: Manifest, stage: Stage, staged: str, verdict: Verdict | None, target: Target, engine: Engine
+) -> Diff:
     parts = {chunk.id: chunk.predicate for chunk in manifest.chunks}
     before = engine.digests(target.read(stage.base, manifest.scope.predicate), parts)
     if verdict is not None and verdict.staged == staged:

@@ -1,4 +1,7 @@
-"""Step 3: stage -> verdict. The first layer: complete, in scope, right schema, right counts, sound keys, digests confirmed."""
+"""Step 3: stage -> verdict.
+
+The first layer: complete, in scope, right schema, right counts, sound keys, digests confirmed.
+"""
 
 from __future__ import annotations
 
@@ -71,9 +74,13 @@ def _in_scope(net: NetChange) -> Check:
         return Check(
             name="files in scope",
             passed=False,
-            detail=f"{len(net.outside)} of {len(net.added)} staged files may hold rows out of scope, first {net.outside[0].path}",
+            detail=f"{len(net.outside)} of {len(net.added)} staged files may hold rows out of scope: {net.outside[0].path}",
         )
-    return Check(name="files in scope", passed=True, detail=f"{len(net.added)} files added, {len(net.removed)} removed, all in scope")
+    return Check(
+        name="files in scope",
+        passed=True,
+        detail=f"{len(net.added)} files added, {len(net.removed)} removed, all in scope",
+    )
 
 
 def _schema(planned: TableIdentity, current: TableIdentity) -> Check:
@@ -90,7 +97,9 @@ def _counts(validation: Validation, digests: dict[str, Digest]) -> Check:
         if chunk.output_rows != digests[chunk.chunk_id].rows
     ]
     total = sum(digest.rows for digest in digests.values())
-    return Check(name="counts", passed=not wrong, detail=wrong[0] if wrong else f"{total:,} rows, as many as were written")
+    return Check(
+        name="counts", passed=not wrong, detail=wrong[0] if wrong else f"{total:,} rows, as many as were written"
+    )
 
 
 def _digests(validation: Validation, digests: dict[str, Digest]) -> Check:
@@ -103,7 +112,11 @@ def _digests(validation: Validation, digests: dict[str, Digest]) -> Check:
         for name in record.chunk_ids:
             read = read + digests[name]
     same = written == read
-    detail = f"{len(current)} commits confirmed, digest {read.short()}" if same else f"wrote {written.short()}, read {read.short()}"
+    detail = (
+        f"{len(current)} commits confirmed, digest {read.short()}"
+        if same
+        else f"wrote {written.short()}, read {read.short()}"
+    )
     return Check(name="digests", passed=same, detail=detail)
 
 
@@ -112,10 +125,16 @@ def _files(validation: Validation, net: NetChange, digests: dict[str, Digest]) -
     added, removed = sum(file.rows for file in net.added), sum(file.rows for file in net.removed)
     inside = sum(digest.rows for digest in digests.values())
     if not validation.manifest.scope.exact:
-        return Check(name="file counts", passed=added == inside, detail=f"{added:,} rows in added files, {inside:,} in scope")
+        return Check(
+            name="file counts", passed=added == inside, detail=f"{added:,} rows in added files, {inside:,} in scope"
+        )
     base = validation.target.read(validation.stage.base, validation.manifest.scope.predicate).count()
     carried, there = added - inside, removed - base
-    return Check(name="rows carried over", passed=carried == there, detail=f"{carried:,} carried over of {there:,} beside the scope")
+    return Check(
+        name="rows carried over",
+        passed=carried == there,
+        detail=f"{carried:,} carried over of {there:,} beside the scope",
+    )
 
 
 def _keys(validation: Validation) -> list[Check]:
@@ -127,5 +146,9 @@ def _keys(validation: Validation) -> list[Check]:
     name = ", ".join(key)
     return [
         Check(name="key not null", passed=not nulls, detail=f"{nulls:,} rows with a null in {name}" if nulls else name),
-        Check(name="key unique", passed=not doubles, detail=f"{doubles:,} keys occur more than once, e.g. {example}" if doubles else name),
+        Check(
+            name="key unique",
+            passed=not doubles,
+            detail=f"{doubles:,} keys occur more than once, e.g. {example}" if doubles else name,
+        ),
     ]

@@ -12,7 +12,7 @@ def diff(
     run_id: RunId,
     /,
     *,
-    all: Annotated[bool, Parameter(help="Every chunk, also unchanged ones.")] = False,
+    everything: Annotated[bool, Parameter(name="--all", help="Every chunk, also unchanged ones.")] = False,
     common: Common = DEFAULTS,
 ) -> None:
     """Compare the stage of a run with the table, chunk by chunk."""
@@ -23,4 +23,4 @@ def diff(
         from backcast.model.diff import Diff
 
         found = Diff.model_validate(answer)
-        work.screen.show(found, render_diff(found, everything=all))
+        work.screen.show(found, render_diff(found, everything=everything))

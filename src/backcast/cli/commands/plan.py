@@ -19,7 +19,7 @@ def plan(
     dry_run: Annotated[bool, Parameter(help="Compute and print the plan, record nothing.")] = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Show what a run would change, and record it; nothing is written to any table."""
+    """Show what a run would change, and record it; no table is touched."""
     request = to_request(pipeline, scope, why)
     with working(common, "plan") as work:
         answer = work.call("plan", "planning", request=request.as_json(), record=not dry_run)

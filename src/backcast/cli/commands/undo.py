@@ -18,7 +18,7 @@ def undo(
     ] = False,
     common: Common = DEFAULTS,
 ) -> None:
-    """Take a publish back in one commit and keep what the live writer wrote since."""
+    """Take a publish back in one commit; rows that arrived since stay."""
     with working(common, "undo") as work:
         answer = work.call("undo", "undoing", run_id=run_id, rewrite=rewrite)
 

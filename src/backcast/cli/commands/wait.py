@@ -11,7 +11,7 @@ from backcast.cli.locate import find_project
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, Common, RunId
 from backcast.cli.working import screen_of
-from backcast.errors import Conflict
+from backcast.errors import Failed
 
 _POLL_SECONDS = 0.5
 
@@ -20,7 +20,9 @@ def wait(
     run_id: RunId,
     /,
     *,
-    timeout: Annotated[float | None, Parameter(help="Give up after this many seconds, with exit code 4.")] = None,
+    timeout: Annotated[
+        float | None, Parameter(metavar="SECONDS", help="Give up after this many seconds, with exit code 5.")
+    ] = None,
     common: Common = DEFAULTS,
 ) -> int:
     """Wait until a run is done or needs a person; the exit code tells which."""
@@ -31,12 +33,12 @@ def wait(
         # A run that was just detached is still `planned`: without this it would seem to need a person.
         while detached.is_working(project, known):
             if deadline is not None and time.monotonic() > deadline:
-                raise Conflict(f"{known} is still at work after {timeout:g} s", hint=f"backcast wait {known}")
+                raise Failed(f"{known} is still at work after {timeout:g} s", hint=f"backcast wait {known}")
             time.sleep(_POLL_SECONDS)
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         ended = control.wait(known, timeout=left)
     show_status(common, screen_of(common), ended)
-    failure = detached.failure(project, known)
+    failure = detached.failure(project, known, ended.updated_at)
     if failure is not None and not common.json:
         raise failure
     return failure.exit_code if failure is not None else exit_code(ended.state)

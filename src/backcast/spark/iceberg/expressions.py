@@ -33,7 +33,9 @@ def clause_expression(handle: TableHandle, clause: Clause, types: Types) -> Any:
                 parts.append(getattr(expressions, "and")(start, end))
         case ValueClause():
             type_name = type_of(clause.column, types)
-            parts = [expressions.equal(clause.column, java_value(parse_value(each, type_name))) for each in clause.values]
+            parts = [
+                expressions.equal(clause.column, java_value(parse_value(each, type_name))) for each in clause.values
+            ]
         case _:
             assert_never(clause)
     return balanced(parts, getattr(expressions, "or")) if parts else expressions.alwaysFalse()

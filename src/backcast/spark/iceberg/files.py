@@ -63,4 +63,8 @@ def data_files(handle: TableHandle, table: Any, version: str, expression: Any) -
 def _tasks(handle: TableHandle, table: Any, version: str, expression: Any, *, stats: bool) -> Iterator[Any]:
     snapshot_of(table, version)
     scan = table.newScan().useSnapshot(int(version)).filter(expression).ignoreResiduals()
-    return handle.items((scan.includeColumnStats() if stats else scan).planFiles())
+    tasks = (scan.includeColumnStats() if stats else scan).planFiles()
+    try:
+        yield from handle.items(tasks)
+    finally:
+        tasks.close()

@@ -57,8 +57,6 @@ class TableHandle:
         """
         gathered = self.java_list()
         self.java("relocated.com.google.common.collect.Iterables").addAll(gathered, iterable)
-        if hasattr(iterable, "close"):
-            iterable.close()
         for index in range(gathered.size()):
             yield gathered.get(index)
 

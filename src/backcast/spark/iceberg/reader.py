@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from backcast.model.scope import Predicate
@@ -23,14 +24,17 @@ class IcebergReader:
     def __init__(self, spark: SparkSession, table_name: str) -> None:
         self._handle = TableHandle(spark, table_name)
 
+    def _errors(self, doing: str) -> AbstractContextManager[None]:
+        return jvm_errors(f"{doing} {self._handle.name}", table=self._handle.name)
+
     def facts(self, version: str | None = None) -> TableFacts:
         """The given version, or the newest. Schema and partitioning are always today's."""
-        with jvm_errors(f"looking at {self._handle.name}", table=self._handle.name):
+        with self._errors("looking at"):
             return table_facts(self._handle, version)
 
     def files(self, version: str | None, predicate: Predicate) -> FileList:
         """Files of that version that can hold matching rows, from metadata alone."""
-        with jvm_errors(f"listing files of {self._handle.name}", table=self._handle.name):
+        with self._errors("listing files of"):
             table = self._handle.load()
             expression = to_expression(self._handle, predicate, self._handle.types(table))
             planned = plan_files(self._handle, table, version, expression)
@@ -38,7 +42,7 @@ class IcebergReader:
 
     def read(self, version: str | None, predicate: Predicate) -> DataFrame:
         """Exactly the matching rows of that version; an empty frame when the table has none yet."""
-        with jvm_errors(f"reading {self._handle.name}", table=self._handle.name):
+        with self._errors("reading"):
             table = self._handle.load()
             spark, quoted = self._handle.spark, self._handle.quoted
             if version is None:

@@ -1,1 +1,1 @@
-"""An Iceberg table as a target: staged on a branch, published and undone by exact file changes through the JVM gateway."""
+"""An Iceberg table as a target: staged on a branch, published and undone by exact file changes."""

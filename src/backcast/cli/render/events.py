@@ -1,0 +1,34 @@
+"""A run's history, one line per event."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from backcast.cli.render.layout import QUIET, STRONG, text
+from backcast.model.run import Event
+
+_LONGEST = 60
+_NAME = 14
+
+
+def render_event(event: Event) -> RenderableType:
+    at = f"{event.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+    data = " ".join(f"{key}={_short(value)}" for key, value in event.data.items())
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style=QUIET)
+    grid.add_column(no_wrap=True, min_width=_NAME, style=STRONG)
+    grid.add_column(overflow="fold")
+    grid.add_row(at, text(event.name), text(data))
+    return grid
+
+
+def _short(value: Any) -> str:
+    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    flat = " ".join(written.split())
+    cut = flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 3]}..."
+    return json.dumps(cut, ensure_ascii=False) if isinstance(value, str) and " " in cut else cut

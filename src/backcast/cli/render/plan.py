@@ -1,0 +1,154 @@
+"""A plan for the person who must decide: what changes, from what, by which code, how long, what can go wrong."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, blocks, command, page, section, text
+from backcast.cli.render.window import predicate_lines, window_text, windows_lines, zone_of
+from backcast.cli.render.words import about, count, duration, moment, number, size, some
+from backcast.model.finding import Finding, Severity
+from backcast.model.manifest import CodeIdentity, Estimate, InputPin, LivePolicy, Manifest, Survival
+from backcast.model.report import Plan
+
+_ORDER = {Severity.BLOCK: 0, Severity.WARN: 1, Severity.NOTE: 2}
+_MARKS = {Severity.BLOCK: ("✗ BLOCK", BAD), Severity.WARN: ("! WARN ", CAREFUL), Severity.NOTE: ("· NOTE ", QUIET)}
+_SURVIVAL = {Survival.OK: GOOD, Survival.AT_RISK: CAREFUL, Survival.GONE: BAD, Survival.UNKNOWN: CAREFUL}
+
+
+def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
+    manifest = plan.manifest
+    return page(
+        _title(plan),
+        blocks(
+            [
+                ("change", [*change_lines(manifest), _now_there(manifest)]),
+                ("from", [line for pin in manifest.inputs for line in _input(pin, manifest)]),
+                ("code", _code(manifest.code)),
+                ("effort", _effort(manifest.estimate)),
+                ("live rows", [live_policy_sentence(manifest.settings.live_policy)]),
+                ("undo", [f"guaranteed for {duration(manifest.settings.undo_window_seconds)} after publish"]),
+                ("why", why_lines(manifest)),
+            ]
+        ),
+        _findings(plan.findings),
+        command(_next(plan)) if next_step else None,
+    )
+
+
+def change_lines(manifest: Manifest) -> list[RenderableType]:
+    """Which rows of which table, and how."""
+    target, scope = manifest.target, manifest.scope
+    how = (
+        "row-exact: other rows of the touched files are carried over unchanged"
+        if scope.exact
+        else "whole partitions, replaced in one commit"
+    )
+    return [
+        text((target.identity.name, STRONG), (f"  dataset {target.dataset}", QUIET)),
+        *windows_lines(scope.windows, zone_of(scope.predicate)),
+        *(text((line, CAREFUL)) for line in predicate_lines(scope.predicate)),
+        f"{count(len(manifest.chunks), 'chunk')}; {how}",
+    ]
+
+
+def live_policy_sentence(policy: LivePolicy) -> str:
+    match policy:
+        case LivePolicy.FAIL:
+            return "if any arrive in scope before publish, publish refuses and changes nothing"
+        case LivePolicy.KEEP:
+            return "those that arrive in scope stay beside the restated rows; an equal key makes publish refuse"
+
+
+def why_lines(manifest: Manifest) -> list[RenderableType]:
+    request = manifest.request
+    asked = f"{request.kind} by {request.requested_by}" if request.requested_by else str(request.kind)
+    return [text(", ".join(filter(None, (request.reason, request.ticket, asked))))]
+
+
+def _now_there(manifest: Manifest) -> str:
+    target = manifest.target
+    if not target.rows:
+        return "in scope now: nothing"
+    return f"in scope now: {count(target.rows, 'row')} in {count(target.files, 'file')} ({size(target.bytes)})"
+
+
+def _title(plan: Plan) -> RenderableType:
+    if plan.refused:
+        return text(("Plan of ", STRONG), (plan.manifest.pipeline, STRONG), ("  refused", BAD))
+    recorded = ("recorded", GOOD) if plan.recorded else ("dry run, nothing recorded", CAREFUL)
+    return text(("Plan ", STRONG), (plan.run_id, STRONG), "  ", recorded, (f"  {plan.sha256[:12]}", QUIET))
+
+
+def _input(pin: InputPin, manifest: Manifest) -> list[RenderableType]:
+    version = f"snapshot {pin.version}" if pin.version else "no snapshot yet"
+    amount = f"{count(pin.rows, 'row')}, {size(pin.bytes)} in {count(pin.files, 'file')}"
+    name = "" if pin.name == pin.identity.name else f"{pin.name}: "
+    return [
+        text(name, (pin.identity.name, STRONG), f" at {version}"),
+        *([_read_window(manifest), f"reads {amount}"] if pin.windowed else [f"reads all of it: {amount}"]),
+        text((pin.survival, _SURVIVAL[pin.survival]), f"  {_survival(pin)}"),
+    ]
+
+
+def _survival(pin: InputPin) -> str:
+    until = moment(pin.survives_until) if pin.survives_until else None
+    match pin.survival:
+        case Survival.OK:
+            return f"kept until {until}" if until else "kept"
+        case Survival.AT_RISK:
+            return f"expiry may remove it after {until}" if until else "expiry may remove it soon"
+        case Survival.GONE:
+            return "no longer there"
+        case Survival.UNKNOWN:
+            return "nothing says how long it is kept"
+
+
+def _read_window(manifest: Manifest) -> str:
+    zone = zone_of(manifest.scope.predicate)
+    windows = manifest.input_windows
+    spans = window_text(windows[0], zone) if len(windows) == 1 else count(len(windows), "window")
+    warm = [
+        f"{duration(seconds)} {side}"
+        for side, seconds in (("before", manifest.warm_up_before_seconds), ("after", manifest.warm_up_after_seconds))
+        if seconds
+    ]
+    return f"{spans}, with {' and '.join(warm)} as warm-up" if warm else f"{spans}, no warm-up"
+
+
+def _code(code: CodeIdentity) -> list[RenderableType]:
+    commit = f"git {code.git_commit[:12]}" if code.git_commit else "not in git"
+    first = text((code.transform, STRONG), f" version {code.version}, {commit}")
+    if not code.git_dirty:
+        return [first]
+    differ = "differs" if len(code.git_dirty) == 1 else "differ"
+    dirty = f"{count(len(code.git_dirty), 'file')} {differ} from the commit: {some(code.git_dirty)}"
+    return [first, text((dirty, CAREFUL))]
+
+
+def _effort(estimate: Estimate) -> list[RenderableType]:
+    span = about(estimate.seconds_low, estimate.seconds_high)
+    read = f"{number(estimate.input_rows)} rows ({size(estimate.input_bytes)})"
+    return [
+        text((span, STRONG), (f"  {estimate.basis}", QUIET)),
+        f"reads {read}, writes about {number(estimate.output_rows)}",
+    ]
+
+
+def _findings(findings: tuple[Finding, ...]) -> RenderableType | None:
+    if not findings:
+        return section("Findings", text(("✓ ", GOOD), "none"))
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for each in sorted(findings, key=lambda finding: _ORDER[finding.severity]):
+        body = Group(text(each.reason, (f"  {each.code}", QUIET)), text(("do: ", STRONG), each.remedy))
+        grid.add_row(text(_MARKS[each.severity]), body)
+    return section("Findings", grid)
+
+
+def _next(plan: Plan) -> str:
+    if plan.refused:
+        return "remove what blocks, then plan again"
+    return f"backcast run {plan.run_id}" if plan.recorded else "the same command without --dry-run"

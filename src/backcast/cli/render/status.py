@@ -1,0 +1,157 @@
+"""Where a run stands, for a person who was just woken up."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rich.console import RenderableType
+
+from backcast.cli.render.layout import (
+    BAD,
+    CAREFUL,
+    GOOD,
+    QUIET,
+    STATE_STYLES,
+    STRONG,
+    blocks,
+    command,
+    indented,
+    page,
+    section,
+    text,
+)
+from backcast.cli.render.plan import change_lines, live_policy_sentence, why_lines
+from backcast.cli.render.strip import ChunkStrip
+from backcast.cli.render.verdict import checks_table
+from backcast.cli.render.words import ago, count, duration, moment, number, remaining
+from backcast.model.report import Status
+from backcast.model.run import Chunk, Lease, Publication
+from backcast.model.states import RunState
+
+_SHOWN_FAILURES = 3
+_BEFORE_PUBLISH = frozenset({RunState.PLANNED, RunState.APPROVED, RunState.RUNNING, RunState.STAGED, RunState.ACCEPTED})
+
+
+def render_status(status: Status, now: datetime) -> RenderableType:
+    run = status.run
+    return page(
+        text(
+            (run.run_id, STRONG),
+            "  ",
+            (run.state.upper(), STATE_STYLES[run.state]),
+            (f"  {ago(run.updated_at, now)}, {moment(run.updated_at)}", QUIET),
+        ),
+        indented(text(status.because)),
+        text(""),
+        blocks(
+            [
+                ("change", change_lines(status.manifest)),
+                ("chunks", _chunks(status)),
+                ("at work", _holder(status.holder)),
+                ("verdict", _verdict(status)),
+                ("live rows", [live_policy_sentence(status.manifest.settings.live_policy)] if _matters(status) else []),
+                ("published", _publication(status, now)),
+                ("why", why_lines(status.manifest)),
+            ]
+        ),
+        _failures(status),
+        _failed_checks(status),
+        command(status.next_command) if status.next_command else None,
+    )
+
+
+def _matters(status: Status) -> bool:
+    return status.run.state in _BEFORE_PUBLISH
+
+
+def _chunks(status: Status) -> list[RenderableType]:
+    counts = status.counts
+    total = counts.pending + counts.running + counts.staged + counts.failed
+    lines: list[RenderableType] = []
+    if counts.pending == total and status.run.state in (RunState.PLANNED, RunState.APPROVED):
+        return ["none computed yet"]
+    if counts.staged == total:
+        return [f"all {count(total, 'chunk')} staged, {count(status.output_rows, 'row')}"]
+    if status.strip:
+        lines.append(ChunkStrip(status.strip))
+    else:
+        named = {"staged": counts.staged, "running": counts.running, "failed": counts.failed, "pending": counts.pending}
+        lines.append(", ".join(f"{number(amount)} {name}" for name, amount in named.items() if amount))
+    pace = [f"{count(status.output_rows, 'row')} staged"]
+    if status.rows_per_second is not None:
+        pace.append(f"{number(round(status.rows_per_second))} rows/s")
+    if status.seconds_left is not None and counts.pending + counts.running:
+        pace.append(f"about {duration(status.seconds_left)} left")
+    return [*lines, ", ".join(pace)]
+
+
+def _holder(lease: Lease | None) -> list[RenderableType]:
+    if lease is None:
+        return []
+    return [
+        text(
+            f"process {lease.holder.pid} on {lease.holder.host.partition('/')[0]}",
+            (f", lease until {moment(lease.expires_at)}", QUIET),
+        )
+    ]
+
+
+def _verdict(status: Status) -> list[RenderableType]:
+    verdict = status.verdict
+    if verdict is None:
+        return []
+    passed = sum(1 for each in verdict.checks if each.passed)
+    outcome = ("✓ accepted", GOOD) if verdict.accepted else ("✗ rejected", BAD)
+    return [text(outcome, f"  {passed} of {count(len(verdict.checks), 'check')} passed, {count(verdict.rows, 'row')}")]
+
+
+def _publication(status: Status, now: datetime) -> list[RenderableType]:
+    publication = status.publication
+    if publication is None:
+        return []
+    lines: list[RenderableType] = [_published_line(publication)]
+    if publication.undone_at is not None:
+        return [*lines, text(f"undone {moment(publication.undone_at)} as version {publication.undo_version}")]
+    if status.run.superseded_by:
+        lines.append(text((f"superseded by {status.run.superseded_by}", CAREFUL)))
+    if status.undo_until is not None:
+        left = remaining(status.undo_until, now)
+        style = BAD if left == "over" else GOOD
+        lines.append(text(f"undo until {moment(status.undo_until)}  ", (left, style)))
+    return lines
+
+
+def _published_line(publication: Publication) -> RenderableType:
+    again = f", publish number {publication.generation}" if publication.generation > 1 else ""
+    files = f"{count(len(publication.added), 'file')} in, {number(len(publication.removed))} out"
+    return text(f"{moment(publication.published_at)} as version {publication.version}{again}", (f"  {files}", QUIET))
+
+
+def _failures(status: Status) -> RenderableType | None:
+    failed = status.failed_chunks
+    if not failed:
+        return None
+    by_error: dict[str, list[Chunk]] = {}
+    for chunk in failed:
+        by_error.setdefault(chunk.error, []).append(chunk)
+    lines: list[tuple[str, list[RenderableType]]] = []
+    for error, chunks in list(by_error.items())[:_SHOWN_FAILURES]:
+        others = f"and {count(len(chunks) - 1, 'other chunk')}, " if len(chunks) > 1 else ""
+        tries = f"{others}after {count(max(each.attempts for each in chunks), 'attempt')}"
+        lines.append((chunks[0].chunk_id, [text((tries, QUIET)), *(text(line) for line in _first_lines(error))]))
+    if len(by_error) > _SHOWN_FAILURES:
+        more = f"and {number(len(by_error) - _SHOWN_FAILURES)} more errors: backcast status {status.run.run_id} --json"
+        lines.append(("", [more]))
+    return section(f"{count(len(failed), 'failed chunk')}", blocks(lines))
+
+
+def _first_lines(error: str, limit: int = 4) -> list[str]:
+    lines = [line for line in error.strip().splitlines() if line.strip()]
+    return [*lines[:limit], "..."] if len(lines) > limit else lines
+
+
+def _failed_checks(status: Status) -> RenderableType | None:
+    if status.verdict is None or status.verdict.accepted:
+        return None
+    failed = tuple(each for each in status.verdict.checks if not each.passed)
+    return section(f"{count(len(failed), 'check')} failed", checks_table(failed))

@@ -1,0 +1,118 @@
+"""`doctor` for one project: what works, what does not, what to do. The machine itself is the command line's part."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from backcast.errors import BackcastError
+from backcast.model.report import Probe
+
+if TYPE_CHECKING:
+    from backcast.project.wiring import Wiring
+
+_LOW_DISK = 1024**3
+
+
+def examine(wiring: Wiring) -> list[Probe]:
+    """Every probe, in the order in which one would repair things. Changes nothing but the store's schema."""
+    probes = list(_project_probes(wiring))
+    if all(probe.ok for probe in probes):
+        probes += _spark_probes(wiring)
+    else:
+        remedy = "correct the lines above, then run `backcast doctor` again"
+        probes.append(Probe(name="spark", ok=False, detail="not tried", remedy=remedy))
+    return probes
+
+
+def _project_probes(wiring: Wiring) -> Iterator[Probe]:
+    from backcast.project.session import session_settings
+
+    project = wiring.project
+    yield _tried("settings", lambda: f"{len(session_settings(project).catalogs)} catalogs, every variable is set")
+    for name, catalog in project.config.catalogs.items():
+        if catalog.type == "hadoop":
+            detail = "type hadoop: two writers can overwrite each other's commits on most storage"
+            yield Probe(name=f"catalog {name}", ok=True, detail=detail, remedy="use jdbc, rest or hive in production")
+    yield _tried("store", lambda: _store(wiring))
+    yield _disk(wiring)
+    yield _memory(wiring)
+    for pipeline in project.config.pipelines:
+        yield _tried(f"pipeline {pipeline}", partial(_pipeline, wiring, pipeline))
+
+
+def _store(wiring: Wiring) -> str:
+    path = wiring.project.store_path
+    if not path.exists():
+        return f"{path} will be made by the first plan"
+    return f"{path}: {len(wiring.store().runs.runs(limit=1000))} runs"
+
+
+def _disk(wiring: Wiring) -> Probe:
+    folder = wiring.project.root
+    free = shutil.disk_usage(folder).free
+    ok = free >= _LOW_DISK and os.access(folder, os.W_OK)
+    detail = f"{free / 1024**3:.1f} GiB free at {folder}"
+    return Probe(name="disk", ok=ok, detail=detail, remedy="" if ok else "make room, and let this user write there")
+
+
+def _memory(wiring: Wiring) -> Probe:
+    from backcast.spark.settings import default_driver_gib
+
+    asked = wiring.project.config.spark.driver_memory
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    detail = f"driver memory {asked or f'{default_driver_gib()}g'} of {machine / 1024**3:.0f} GiB"
+    ok = asked is None or _bytes(asked) < machine
+    return Probe(name="memory", ok=ok, detail=detail, remedy="" if ok else "lower spark.driver_memory")
+
+
+def _bytes(memory: str) -> int:
+    return int(memory[:-1]) << 10 * ("kmgt".index(memory[-1]) + 1)
+
+
+def _pipeline(wiring: Wiring, name: str) -> str:
+    code = wiring.identity(name)
+    dirty = f", {len(code.git_dirty)} files not committed" if code.git_dirty else ""
+    return f"{code.transform} version {code.version}, {len(code.files)} project files{dirty}"
+
+
+def _spark_probes(wiring: Wiring) -> Iterator[Probe]:
+    started = _tried("spark", lambda: f"{wiring.spark().version} on {wiring.spark().sparkContext.master}")
+    yield started
+    if not started.ok:
+        return
+    for name in wiring.project.config.catalogs:
+        yield _tried(f"catalog {name}", partial(_catalog, wiring, name))
+    for name, dataset in wiring.project.config.datasets.items():
+        yield _tried(f"dataset {name}", partial(_dataset, wiring, name, dataset.table))
+
+
+def _catalog(wiring: Wiring, name: str) -> str:
+    from backcast.spark.gateway import jvm_errors
+
+    with jvm_errors(f"asking catalog {name} for its namespaces"):
+        return f"answers, {wiring.spark().sql(f'SHOW NAMESPACES IN {name}').count()} namespaces"
+
+
+def _dataset(wiring: Wiring, name: str, table: str) -> str:
+    facts = wiring.source(name).facts()
+    columns = {column.name.lower() for column in facts.identity.columns}
+    config = wiring.project.config.datasets[name]
+    declared = [*config.key, *filter(None, [config.version])]
+    declared += [each.column for each in (config.time, config.partition) if each is not None]
+    lacking = sorted({each for each in declared if each.lower() not in columns})
+    if lacking:
+        raise BackcastError(
+            f"{table} has no column {', '.join(lacking)}", hint=f"correct datasets.{name} in backcast.yaml"
+        )
+    return f"{table}, {'no data yet' if facts.version is None else f'version {facts.version}'}"
+
+
+def _tried(name: str, probe: Callable[[], str]) -> Probe:
+    try:
+        return Probe(name=name, ok=True, detail=probe())
+    except BackcastError as error:
+        return Probe(name=name, ok=False, detail=error.message, remedy=error.hint)

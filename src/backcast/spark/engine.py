@@ -1,0 +1,177 @@
+"""The Engine port on Spark: what the flow wants to know about rows, in as few jobs as possible."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
+
+from backcast.errors import Refused
+from backcast.model.analysis import Analysis
+from backcast.model.digest import EMPTY, Digest
+from backcast.model.scope import Predicate
+from backcast.model.table import Column
+from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row
+from backcast.spark.inspection import inspect
+from backcast.spark.predicates import quote, to_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_OBSERVATION_SECONDS = 10.0
+_WIDER: dict[str, tuple[str, ...]] = {
+    "tinyint": ("smallint", "int", "bigint", "float", "double"),
+    "smallint": ("int", "bigint", "float", "double"),
+    "int": ("bigint", "double"),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+    "void": (),
+}
+
+
+class SparkEngine:
+    """Looks into rows on behalf of the flow. Holds no state."""
+
+    def analyse(self, rows: DataFrame) -> Analysis:
+        return Analysis(_columns(rows), *inspect(rows))
+
+    def conform(self, rows: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
+        have = {column.name: column for column in _columns(rows)}
+        extra = sorted(have.keys() - {column.name for column in columns})
+        missing = [column.name for column in columns if column.name not in have]
+        if extra or missing:
+            raise Refused(
+                f"the transform's columns are not the table's: extra {extra or 'none'}, missing {missing or 'none'}",
+                hint="return exactly the table's columns",
+            )
+        checked = rows.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
+        selected = []
+        for column in columns:
+            was = have[column.name].type
+            if was == column.type:
+                selected.append(F.col(quote(column.name)))
+            elif (
+                was == "void" or column.type in _WIDER.get(was, ()) or _decimal_fits(was, column.type, checked=checked)
+            ):
+                selected.append(F.col(quote(column.name)).cast(column.type).alias(column.name))
+            else:
+                raise Refused(
+                    f"column {column.name!r} is {was} in the transform and {column.type} in the table",
+                    hint=f"cast it in the transform: .cast('{column.type}')",
+                )
+        return rows.select(*selected)
+
+    def stamp(self, rows: DataFrame, values: Mapping[str, str]) -> DataFrame:
+        return rows.withColumns({name: F.lit(value) for name, value in values.items()}) if values else rows
+
+    def within(self, rows: DataFrame, keep: Predicate, spare: Predicate) -> DataFrame:
+        types = _types(rows)
+        inside = F.coalesce(to_column(keep, types), F.lit(False))
+        cut = F.coalesce(to_column(spare, types), F.lit(False))
+        times = [clause.time.column for clause in spare.clauses if clause.type == "time"]
+        shown = F.concat_ws(
+            ", ",
+            *(
+                F.concat(F.lit(f"{name} = "), F.coalesce(F.col(quote(name)).cast("string"), F.lit("NULL")))
+                for name in times
+            ),
+        )
+        stranger = F.raise_error(
+            F.concat(F.lit("BACKCAST_OUT_OF_SCOPE a row lies outside the window and its warm-up: "), shown)
+        )
+        return rows.where(F.when(inside, F.lit(True)).when(cut, F.lit(False)).otherwise(stranger.cast("boolean")))
+
+    def observed(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], Digest | None]]:
+        observation = Observation()
+        first, *others = digest_columns(rows.schema)
+        return rows.observe(observation, first, *others), lambda: _read(observation)
+
+    def digests(self, rows: DataFrame, parts: Mapping[str, Predicate]) -> dict[str, Digest]:
+        """Parts are numbered by one CASE over their predicates, so that one grouped aggregation serves them all."""
+        if len(parts) == 1:
+            (name,) = parts
+            return {name: digest_of_row(rows.agg(*digest_columns(rows.schema)).collect()[0])}
+        types = _types(rows)
+        names = list(parts)
+        label = F.lit(None).cast("int")
+        for number in reversed(range(len(names))):
+            label = F.when(to_column(parts[names[number]], types), F.lit(number)).otherwise(label)
+        found = {row[KEY]: digest_of_row(row) for row in digest_by(rows, label).collect()}
+        return {name: found.get(number, EMPTY) for number, name in enumerate(names)}
+
+    def key_problems(self, rows: DataFrame, key: tuple[str, ...]) -> tuple[int, int, str]:
+        columns = [F.col(quote(name)) for name in key]
+        missing = F.lit(False)
+        for column in columns:
+            missing = missing | column.isNull()
+        grouped = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("n"), F.max(missing).alias("missing"))
+        doubled = (F.col("n") > 1) & ~F.col("missing")
+        example = F.concat_ws(
+            ", ",
+            *(F.concat(F.lit(f"{name}="), column.cast("string")) for name, column in zip(key, columns, strict=True)),
+        )
+        row = grouped.agg(
+            F.sum(F.when(F.col("missing"), F.col("n")).otherwise(0)).alias("nulls"),
+            F.sum(F.when(doubled, 1).otherwise(0)).alias("doubles"),
+            F.min(F.when(doubled, example)).alias("example"),
+        ).collect()[0]
+        return int(row["nulls"] or 0), int(row["doubles"] or 0), row["example"] or ""
+
+    def shared_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> list[str]:
+        names = list(key)
+        shared = left.select(*names).join(right.select(*names), names, "left_semi").limit(5).collect()
+        return [", ".join(f"{name}={row[name]}" for name in names) for row in shared]
+
+
+def _columns(rows: DataFrame) -> tuple[Column, ...]:
+    return tuple(Column(name=f.name, type=f.dataType.simpleString(), nullable=f.nullable) for f in rows.schema.fields)
+
+
+def _types(rows: DataFrame) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+
+
+def _decimal_fits(was: str, wanted: str, *, checked: bool) -> bool:
+    """A decimal fits when no digit after the point is cut, and none before it or Spark fails on overflow.
+
+    `sum` widens a decimal by ten digits, so a table's own type is narrower than what every aggregation returns.
+    """
+    if not wanted.startswith("decimal"):
+        return False
+    whole, scale = _decimal(wanted)
+    digits = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+    if was in digits:
+        return whole >= digits[was]
+    if not was.startswith("decimal"):
+        return False
+    was_whole, was_scale = _decimal(was)
+    return scale >= was_scale and (checked or whole >= was_whole)
+
+
+def _decimal(name: str) -> tuple[int, int]:
+    kind = DataType.fromDDL(name)
+    return kind.precision - kind.scale, kind.scale  # type: ignore[attr-defined]  # a decimal by its name
+
+
+def _read(observation: Observation) -> Digest | None:
+    """`Observation.get` waits for ever when the optimiser removed its node, so it is asked from a thread with a
+    limit.
+    """
+    answer: list[Digest] = []
+
+    def ask() -> None:
+        found = observation.get
+        answer.append(
+            Digest(
+                rows=found["backcast_rows"], high=str(found["backcast_high"] or 0), low=str(found["backcast_low"] or 0)
+            )
+        )
+
+    thread = threading.Thread(target=ask, name="observation", daemon=True)
+    thread.start()
+    thread.join(_OBSERVATION_SECONDS)
+    return answer[0] if answer else None

@@ -1,0 +1,68 @@
+"""Search an analysed plan for what makes two runs differ. Runs no job."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NONDETERMINISTIC = {
+    "Rand": "rand",
+    "Randn": "randn",
+    "RandStr": "randstr",
+    "Uniform": "uniform",
+    "Uuid": "uuid",
+    "Shuffle": "shuffle",
+    "Sample": "sample",
+    "CurrentTimestamp": "current_timestamp",
+    "Now": "now",
+    "LocalTimestamp": "localtimestamp",
+    "CurrentDate": "current_date",
+    "CurrentTime": "current_time",
+    "MonotonicallyIncreasingID": "monotonically_increasing_id",
+    "SparkPartitionID": "spark_partition_id",
+    "CallMethodViaReflection": "reflect",
+    "TryReflect": "try_reflect",
+}
+ORDER_DEPENDENT = {
+    "First": "first",
+    "Last": "last",
+    "AnyValue": "any_value",
+    "MaxBy": "max_by",
+    "MinBy": "min_by",
+    "CollectList": "collect_list",
+    "CollectSet": "collect_set",
+    "ListAgg": "listagg",
+    "RowNumber": "row_number",
+    "NTile": "ntile",
+    "Lead": "lead",
+    "Lag": "lag",
+    "Deduplicate": "dropDuplicates",
+    "GlobalLimit": "limit",
+}
+_OPAQUE = ("PythonUDF", "PythonUDAF", "PythonUDTF", "ScalaUDF", "ScalaUDAF", "ScalaAggregator")
+
+
+def inspect(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Non-deterministic expressions, order-dependent ones, and functions nobody can look into, by name."""
+    analysed = rows._jdf.queryExecution().analyzed()  # the plan has no public accessor in Python
+    nodes: list[dict[str, Any]] = []
+    _walk(json.loads(analysed.toJSON()), nodes)
+    names = [(node["class"].rsplit(".", 1)[-1], node) for node in nodes]
+    nondeterministic = {NONDETERMINISTIC[name] for name, _ in names if name in NONDETERMINISTIC}
+    ordered = {ORDER_DEPENDENT[name] for name, _ in names if name in ORDER_DEPENDENT}
+    opaque = {str(node.get("name") or node.get("udfName") or name) for name, node in names if name in _OPAQUE}
+    return tuple(sorted(nondeterministic)), tuple(sorted(ordered)), tuple(sorted(opaque))
+
+
+def _walk(value: Any, nodes: list[dict[str, Any]]) -> None:
+    if isinstance(value, dict):
+        if "class" in value:
+            nodes.append(value)
+        for each in value.values():
+            _walk(each, nodes)
+    elif isinstance(value, list):
+        for each in value:
+            _walk(each, nodes)

@@ -1,0 +1,76 @@
+"""Commits on a stage, as the table's own metadata tells them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from backcast.errors import SparkFailed
+from backcast.model.table import Stage, StageCommit
+from backcast.spark.iceberg.files import Specs
+from backcast.spark.iceberg.handle import TableHandle, parent_of, ref_of
+
+RUN, CHUNKS, TOKEN = "backcast.run", "backcast.chunks", "backcast.token"
+"""Properties of a snapshot that a run wrote to its stage."""
+
+
+def stage_properties(run_id: str, chunk_ids: tuple[str, ...], token: int) -> dict[str, str]:
+    return {RUN: run_id, CHUNKS: json.dumps(chunk_ids), TOKEN: str(token)}
+
+
+def snapshots_between(table: Any, start: str, base: str | None) -> tuple[list[Any], bool]:
+    """Snapshots from `start` back to the base, newest first, without the base; and whether that chain is whole."""
+    found: list[Any] = []
+    version: str | None = start
+    while version is not None and version != base:
+        snapshot = table.snapshot(int(version))
+        if snapshot is None:
+            return found, False
+        found.append(snapshot)
+        version = parent_of(snapshot)
+    return found, version == base
+
+
+def changes_of(handle: TableHandle, table: Any, snapshot: Any) -> Any:
+    """Files added and removed by one snapshot; removed ones come without column statistics."""
+    return handle.java("SnapshotChanges").builderFor(table).snapshot(snapshot).build()
+
+
+def history(handle: TableHandle, stage: Stage) -> tuple[StageCommit, ...]:
+    """Commits of this run on its branch, oldest first, with the files each added."""
+    table = handle.load()
+    commits = [_commit(handle, table, snapshot) for snapshot in _own_snapshots(table, stage)]
+    return tuple(reversed(commits))
+
+
+def find_commit(handle: TableHandle, stage: Stage, token: int) -> StageCommit:
+    """The newest commit with that token. Never the branch's head as such: it says nothing about who wrote it."""
+    table = handle.load()
+    for snapshot in _own_snapshots(table, stage):
+        if snapshot.summary().get(TOKEN) == str(token):
+            return _commit(handle, table, snapshot)
+    raise SparkFailed(
+        f"the commit with token {token} is not on branch {stage.branch}", hint="run the same command again", token=token
+    )
+
+
+def _own_snapshots(table: Any, stage: Stage) -> Iterator[Any]:
+    head = ref_of(table, stage.branch)
+    if head is None:
+        return
+    for snapshot in snapshots_between(table, head, stage.base)[0]:
+        if snapshot.summary().get(RUN) == stage.run_id:
+            yield snapshot
+
+
+def _commit(handle: TableHandle, table: Any, snapshot: Any) -> StageCommit:
+    summary, specs = snapshot.summary(), Specs(table)
+    added = handle.items(changes_of(handle, table, snapshot).addedDataFiles())
+    return StageCommit(
+        version=str(snapshot.snapshotId()),
+        chunk_ids=tuple(json.loads(summary.get(CHUNKS))),
+        token=int(summary.get(TOKEN)),
+        rows=int(summary.get("added-records") or 0),
+        added=tuple(specs.ref(each) for each in added),
+    )

@@ -1,0 +1,56 @@
+"""The port Target over an Iceberg table. Each method is one file of this folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from backcast.model.scope import Predicate
+from backcast.model.table import Change, Forget, Movement, NetChange, Stage, StageCommit, StageWrite
+from backcast.spark.iceberg.reader import IcebergReader
+from backcast.targets.iceberg import change as folding
+from backcast.targets.iceberg import commits, live, publish
+from backcast.targets.iceberg import forget as forgetting
+from backcast.targets.iceberg import stage as staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class IcebergTarget(IcebergReader):
+    """A table under management. Only `commit` changes what its readers see; none of it alters a table property."""
+
+    def open_stage(self, stage: Stage) -> None:
+        with self._errors("opening a stage on"):
+            staging.open_stage(self._handle, stage)
+
+    def write(self, stage: Stage, write: StageWrite, rows: DataFrame) -> StageCommit:
+        with self._errors("writing to the stage of"):
+            return staging.write_stage(self._handle, stage, write, rows)
+
+    def history(self, stage: Stage) -> tuple[StageCommit, ...]:
+        with self._errors("reading the stage of"):
+            return commits.history(self._handle, stage)
+
+    def net_change(self, stage: Stage, staged: str, scope: Predicate) -> NetChange:
+        with self._errors("folding the stage of"):
+            return folding.net_change(self._handle, stage, staged, scope)
+
+    def movement(self, base: str | None, scope: Predicate) -> Movement:
+        with self._errors("comparing base and head of"):
+            return live.movement(self._handle, base, scope)
+
+    def missing(self, paths: frozenset[str]) -> frozenset[str]:
+        with self._errors("looking for files of"):
+            return publish.missing(self._handle, paths)
+
+    def commit(self, change: Change) -> str:
+        with self._errors("committing to"):
+            return publish.commit(self._handle, change)
+
+    def probe(self, fence: str) -> str | None:
+        with self._errors("looking for a commit on"):
+            return publish.probe(self._handle, fence)
+
+    def forget(self, forget: Forget) -> int:
+        with self._errors("forgetting versions of"):
+            return forgetting.forget(self._handle, forget)

@@ -1,0 +1,144 @@
+"""A small shop to restate: sales as input, revenue per day and shop as output, with a bug that the new code mends.
+
+Used by our own tests and good for yours: `Shop.create(root, spark, "lake.shop")` gives a project in a folder and its tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+from backcast.control import ControlPlane
+from backcast.model.request import Request
+from backcast.project.config import load_project
+from backcast.project.wiring import Wiring
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAYS = 10
+SHOPS = 4
+SALES_PER_DAY = 40
+
+_TRANSFORM = '''
+from pyspark.sql import functions as F
+
+import backcast
+
+
+@backcast.transform(name="revenue", version="2.0.0")
+def revenue(inputs, ctx):
+    sales = inputs["sales"]
+    return (
+        sales.groupBy(F.to_date("sold_at").alias("day"), "shop")
+        .agg(F.count(F.lit(1)).alias("sales"), F.sum(F.col("amount") * F.col("quantity")).alias("revenue"))
+    )
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """A project folder and the tables `<namespace>.sales` and `<namespace>.revenue` in a catalog called `lake`."""
+
+    root: Path
+    namespace: str
+    spark: SparkSession
+
+    @classmethod
+    def create(cls, root: Path, spark: SparkSession, namespace: str, lake: Path, **pipeline: object) -> Shop:
+        """Write the project and fill both tables: the input right, the output as the buggy version 1 computed it."""
+        shop = cls(root, namespace, spark)
+        (root / "pipelines").mkdir(parents=True, exist_ok=True)
+        (root / "pipelines" / "revenue.py").write_text(_TRANSFORM)
+        shop.configure(lake, **pipeline)
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+        spark.sql(
+            f"CREATE TABLE {shop.sales} (id BIGINT, shop STRING, sold_at TIMESTAMP, amount DECIMAL(10,2), quantity INT)"
+            " USING iceberg PARTITIONED BY (days(sold_at))"
+        )
+        spark.sql(
+            f"CREATE TABLE {shop.revenue} (day DATE, shop STRING, sales BIGINT, revenue DECIMAL(30,2))"
+            " USING iceberg PARTITIONED BY (day)"
+        )
+        spark.sql(
+            f"""INSERT INTO {shop.sales}
+            SELECT id, concat('S', id % {SHOPS}),
+                   timestampadd(MINUTE, CAST(id DIV {DAYS} AS INT), timestampadd(DAY, CAST(id % {DAYS} AS INT),
+                   TIMESTAMP'2026-01-01 00:00:00Z')),
+                   CAST(1 + id % 7 AS DECIMAL(10,2)), CAST(1 + id % 3 AS INT)
+            FROM range({DAYS * SALES_PER_DAY})"""
+        )
+        spark.sql(
+            f"""INSERT INTO {shop.revenue}
+            SELECT to_date(sold_at), shop, count(*), CAST(sum(amount) AS DECIMAL(30,2)) FROM {shop.sales} GROUP BY 1, 2"""
+        )
+        return shop
+
+    def configure(self, lake: Path, *, live: str = "fail", chunks_per_job: int = 3, undo_window: str = "7d") -> None:
+        """(Re)write backcast.yaml."""
+        (self.root / "backcast.yaml").write_text(
+            dedent(
+                f"""\
+                name: shop
+                store: .backcast/store.db
+                spark: {{master: "local[2]"}}
+                catalogs:
+                  lake: {{type: jdbc, uri: "jdbc:sqlite:{lake}/catalog.db", warehouse: "{lake}/warehouse"}}
+                datasets:
+                  sales: {{table: {self.sales}, time: {{column: sold_at, kind: timestamp}}, grain: day}}
+                  revenue:
+                    table: {self.revenue}
+                    time: {{column: day, kind: date}}
+                    grain: day
+                    key: [day, shop]
+                pipelines:
+                  revenue:
+                    transform: pipelines.revenue:revenue
+                    version: 2.0.0
+                    inputs: {{sales: sales}}
+                    output: revenue
+                    chunks_per_job: {chunks_per_job}
+                    publish: {{mode: replace, live: {live}, undo_window: {undo_window}}}
+                """
+            )
+        )
+
+    @property
+    def sales(self) -> str:
+        return f"{self.namespace}.sales"
+
+    @property
+    def revenue(self) -> str:
+        return f"{self.namespace}.revenue"
+
+    def open(self) -> ControlPlane:
+        """A control plane with no memory of any other."""
+        return ControlPlane(Wiring(load_project(self.root)))
+
+    def request(self, start: str = "2026-01-03", end: str = "2026-01-07") -> Request:
+        return Request(pipeline="revenue", start=start, end=end, reason="revenue forgot the quantity", requested_by="tests")
+
+    def rows(self, version: str | None = None) -> Counter[tuple[object, ...]]:
+        """Every row of the output as a multiset, now or at a version."""
+        at = f" VERSION AS OF {version}" if version else ""
+        return Counter(tuple(row) for row in self.spark.sql(f"SELECT * FROM {self.revenue}{at}").collect())
+
+    def expected(self, start: str = "2026-01-03", end: str = "2026-01-07") -> Counter[tuple[object, ...]]:
+        """What the output must be once the window is restated: computed by hand-written SQL."""
+        new = self.spark.sql(
+            f"""SELECT to_date(sold_at), shop, count(*), CAST(sum(amount * quantity) AS DECIMAL(30,2)) FROM {self.sales}
+            WHERE to_date(sold_at) >= '{start}' AND to_date(sold_at) < '{end}' GROUP BY 1, 2
+            UNION ALL SELECT * FROM {self.revenue} WHERE day < '{start}' OR day >= '{end}'"""
+        )
+        return Counter(tuple(row) for row in new.collect())
+
+    def live(self, day: str, shop: str = "LIVE", revenue: str = "1.00") -> tuple[object, ...]:
+        """Append one row as the live writer would; the row as `rows` would show it."""
+        self.spark.sql(f"INSERT INTO {self.revenue} VALUES (DATE'{day}', '{shop}', 1, {revenue})")
+        return tuple(self.spark.sql(f"SELECT DATE'{day}', '{shop}', 1L, CAST({revenue} AS DECIMAL(30,2))").collect()[0])
+
+    def refs(self) -> set[str]:
+        return {row[0] for row in self.spark.sql(f"SELECT name FROM {self.revenue}.refs").collect()}

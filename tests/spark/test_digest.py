@@ -1,0 +1,83 @@
+"""The digest tells multisets of rows apart, whatever their order, nulls and nesting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+
+from backcast.model.digest import EMPTY, Digest
+from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def digests(spark: SparkSession, *literals: str) -> list[Digest]:
+    """One digest for each frame, given as SQL VALUES; computed in one job."""
+    union = None
+    for number, values in enumerate(literals):
+        each = spark.sql(f"SELECT '{number}' AS frame, struct(*) AS r FROM {values}")
+        union = each if union is None else union.unionByName(each)
+    assert union is not None
+    columns = digest_columns(union.select("r.*").schema)
+    rows = union.select("frame", "r.*").groupBy("frame").agg(*columns).orderBy(F.col("frame").cast("int")).collect()
+    return [digest_of_row(row) for row in rows]
+
+
+PAIRS = {
+    "a null changes places": ("VALUES ('a', null, 'b') AS t(x, y, z)", "VALUES ('a', 'b', null) AS t(x, y, z)"),
+    "a row is doubled": ("VALUES (1), (2) AS t(x)", "VALUES (1), (2), (2) AS t(x)"),
+    "two equal pairs do not cancel": ("VALUES (1), (1) AS t(x)", "VALUES (2), (2) AS t(x)"),
+    "arrays nest differently": (
+        "VALUES (array(array(1), array(2))) AS t(x)",
+        "VALUES (array(array(1, 2))) AS t(x)",
+    ),
+    "a null sits elsewhere in an array": (
+        "VALUES (array('a', null)) AS t(x)",
+        "VALUES (array(null, 'a')) AS t(x)",
+    ),
+    "an empty array is not a null one": (
+        "VALUES (cast(array() AS array<int>)) AS t(x)",
+        "VALUES (cast(null AS array<int>)) AS t(x)",
+    ),
+    "a struct of nulls is not a null struct": (
+        "VALUES (named_struct('a', cast(null AS int))) AS t(x)",
+        "VALUES (cast(null AS struct<a: int>)) AS t(x)",
+    ),
+    "map values are swapped": (
+        "VALUES (map('a', 1, 'b', 2)) AS t(x)",
+        "VALUES (map('a', 2, 'b', 1)) AS t(x)",
+    ),
+    "a map value is null": (
+        "VALUES (map('a', array(1, null))) AS t(x)",
+        "VALUES (map('a', array(1))) AS t(x)",
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_different_rows_have_different_digests(spark: SparkSession, pair: tuple[str, str]) -> None:
+    """Rows that plain hashing confuses are told apart."""
+    left, right = digests(spark, *pair)
+    assert left != right
+
+
+def test_equal_multisets_have_equal_digests(spark: SparkSession) -> None:
+    """Order of rows, order of map entries, the sign of zero and the kind of NaN do not matter; empty is empty."""
+    assert len(set(digests(spark, "VALUES (1), (2), (3) AS t(x)", "VALUES (3), (1), (2) AS t(x)"))) == 1
+    assert len(set(digests(spark, "VALUES (map('a', 1, 'b', 2)) AS t(x)", "VALUES (map('b', 2, 'a', 1)) AS t(x)"))) == 1
+    zeros = digests(spark, "VALUES (0.0D, double('NaN')) AS t(x, y)", "VALUES (-0.0D, -double('NaN')) AS t(x, y)")
+    assert len(set(zeros)) == 1
+    none = spark.sql("SELECT 1 AS x WHERE false")
+    assert digest_of_row(none.agg(*digest_columns(none.schema)).collect()[0]) == EMPTY
+
+
+def test_digests_of_parts_add_up_to_the_digest_of_the_whole(spark: SparkSession) -> None:
+    """Grouped digests are digests of the groups' rows, also for a column whose name needs quoting."""
+    frame = spark.range(100).withColumn("odd `name`.x", F.col("id") * 3)
+    whole = digest_of_row(frame.agg(*digest_columns(frame.schema)).collect()[0])
+    parts = {row[KEY]: digest_of_row(row) for row in digest_by(frame, F.col("id") % 3).collect()}
+    assert {key: part.rows for key, part in parts.items()} == {0: 34, 1: 33, 2: 33}
+    assert parts[0] + parts[1] + parts[2] == whole
