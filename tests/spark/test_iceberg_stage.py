@@ -122,7 +122,7 @@ CUTS = {
 def test_a_window_that_cuts_files_is_staged_row_by_row(
     spark: SparkSession, namespace: str, cut: tuple[str, Predicate, Predicate]
 ) -> None:
-    """Overwriting files by that filter is refused by Iceberg; row-exact, the rows around the window are carried over."""
+    """Overwriting by that filter is refused by Iceberg; row-exact, the rows around the window are carried over."""
     partitioning, window, conflict_scope = cut
     name = f"{namespace}.t"
     spark.sql(f"CREATE TABLE {name} (id bigint, ts timestamp, v double) USING iceberg {partitioning}")

@@ -40,7 +40,7 @@ class ProjectModules:
                 loaded = self._loaded()
                 _loaded_here.update(loaded)
                 _put_back(kept)
-            files = set(loaded.values())
+            files = {Path(each.__file__).resolve() for each in loaded.values() if each.__file__}
             return module, hashes(self.root, files | self._named_in(files))
 
     def _take_out(self, name: str) -> dict[str, ModuleType]:
@@ -49,27 +49,24 @@ class ProjectModules:
         What somebody else imported (a test, a notebook) is put back afterwards; what came from here is not.
         """
         top = name.partition(".")[0]
-        kept: dict[str, ModuleType] = {}
-        for key, module in list(sys.modules.items()):
-            first = key.partition(".")[0]
-            if first in _NEVER_TOUCHED:
-                continue
-            if any(self._owns(path) for path in _paths(module)):
-                del sys.modules[key]
-                if key not in _loaded_here:
-                    kept[key] = module
-            elif first == top and not _is_installed(module):
-                del sys.modules[key]
-        return kept
+        ours = self._loaded()
+        # Collected before anything is removed: a package without a file asks its parent where it lies.
+        strangers = [
+            key
+            for key, module in list(sys.modules.items())
+            if key.partition(".")[0] == top and key not in ours and not _is_installed(module)
+        ]
+        for key in (*ours, *strangers):
+            del sys.modules[key]
+        return {key: module for key, module in ours.items() if key not in _loaded_here}
 
-    def _loaded(self) -> dict[str, Path]:
-        """The project's modules that are loaded now, with their files."""
-        found: dict[str, Path] = {}
-        for key, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            if file and key.partition(".")[0] not in _NEVER_TOUCHED and self._owns(Path(file)):
-                found[key] = Path(file).resolve()
-        return found
+    def _loaded(self) -> dict[str, ModuleType]:
+        """The project's modules that are loaded now; packages without a file among them."""
+        return {
+            key: module
+            for key, module in list(sys.modules.items())
+            if key.partition(".")[0] not in _NEVER_TOUCHED and any(self._owns(path) for path in _paths(module))
+        }
 
     def _named_in(self, files: set[Path]) -> set[Path]:
         """Project files that the given ones import anywhere in their text, and so on."""
@@ -143,7 +140,7 @@ def _paths(module: ModuleType) -> list[Path]:
         return [Path(file)]
     try:
         return [Path(each) for each in getattr(module, "__path__", ())]
-    except TypeError:
+    except (TypeError, KeyError):
         return []
 
 

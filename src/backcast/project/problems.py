@@ -69,7 +69,8 @@ def _raise(problems: list[Problem]) -> NoReturn:
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean daily?`, or the names there are, or nothing when there are none."""
     names = sorted(known)
-    close = get_close_matches(name, names, n=1, cutoff=0.6) or [each for each in names if each.lower() == name.lower()]
+    close = get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    close = close or [each for each in names if len(name) > 2 and each.lower().startswith(name.lower())]
     if close:
         return f"; did you mean {close[0]}?"
     return f"; expected one of {', '.join(names)}" if names else ""

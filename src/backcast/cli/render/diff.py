@@ -8,7 +8,7 @@ from itertools import groupby
 from rich.console import RenderableType
 from rich.table import Table
 
-from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, columns, command, page, text
+from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, columns, command, indented, page, text
 from backcast.cli.render.words import count, number, signed
 from backcast.model.diff import Diff, DiffStatus, PartitionDiff
 
@@ -22,7 +22,8 @@ def render_diff(diff: Diff, *, everything: bool = False) -> RenderableType:
     table = columns("CHUNK", "BASE", "STAGE", "DELTA", "DIGEST", "", right=frozenset({"BASE", "STAGE", "DELTA"}))
     hidden = _fill(table, diff.partitions, everything)
     return page(
-        text((diff.run_id, STRONG), (f"  version {base} against stage {stage}", QUIET)),
+        text((diff.run_id, STRONG)),
+        indented(text((f"base {base}, stage {stage}", QUIET))),
         text(""),
         table,
         text((f"{count(hidden, 'more chunk')} differ; --all shows them", CAREFUL)) if hidden else None,

@@ -14,7 +14,7 @@ def render_init(place: str, written: Sequence[str], kept: Sequence[str]) -> Rend
         *([f"cd {place}"] if place != "." else []),
         "python seed.py",
         "backcast doctor",
-        'backcast plan daily --from 2026-01-01 --to 2026-02-01 --reason "refunds were counted as sales"',
+        'backcast plan daily --from 2026-01-01 --to 2026-02-01 --reason "refunds"',
     ]
     return page(
         text(("a small project in ", STRONG), (place, STRONG)),

@@ -65,9 +65,14 @@ def flexible(line: Text) -> Text:
     return line
 
 
-def command(what: str) -> RenderableType:
-    """The next thing to type."""
-    return indented(text(("Next  ", STRONG), (what, TYPE)), above=1)
+def command(*lines: str, label: str = "Next") -> RenderableType:
+    """What to type next, one command per line."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style=STRONG, no_wrap=True)
+    grid.add_column(overflow="fold")
+    for position, line in enumerate(lines):
+        grid.add_row(label if position == 0 else "", text((line, TYPE)))
+    return indented(grid, above=1)
 
 
 def section(heading: str, body: RenderableType) -> RenderableType:

@@ -56,8 +56,22 @@ def render_status(status: Status, now: datetime) -> RenderableType:
         ),
         _failures(status),
         _failed_checks(status),
-        command(status.next_command) if status.next_command else None,
+        _next(status),
     )
+
+
+def _next(status: Status) -> RenderableType | None:
+    """After a publish nothing must be done; taking it back is an offer. Before one, look at the difference."""
+    following = status.next_command
+    match status.run.state:
+        case _ if not following:
+            return None
+        case RunState.PUBLISHED:
+            return command(following, label="To take it back")
+        case RunState.ACCEPTED:
+            return command(f"backcast diff {status.run.run_id}", following)
+        case _:
+            return command(following)
 
 
 def _matters(status: Status) -> bool:
@@ -124,7 +138,7 @@ def _publication(status: Status, now: datetime) -> list[RenderableType]:
 def _published_line(publication: Publication) -> RenderableType:
     again = f", publish number {publication.generation}" if publication.generation > 1 else ""
     files = f"{count(len(publication.added), 'file')} in, {number(len(publication.removed))} out"
-    return text(f"{moment(publication.published_at)} as version {publication.version}{again}", (f"  {files}", QUIET))
+    return text(f"{moment(publication.published_at)}, {files}{again}", (f"  version {publication.version}", QUIET))
 
 
 def _failures(status: Status) -> RenderableType | None:

@@ -14,12 +14,14 @@ def render_verdict(verdict: Verdict) -> RenderableType:
     outcome = ("accepted", GOOD) if verdict.accepted else ("rejected", BAD)
     wrong = sum(1 for each in verdict.checks if not each.passed)
     numbers = f"{count(verdict.rows, 'row')} in {count(len(verdict.partitions), 'chunk')}, {moment(verdict.at)}"
-    following = f"backcast diff {verdict.run_id}, then backcast publish {verdict.run_id}"
+    following = [f"backcast diff {verdict.run_id}"]
+    if verdict.accepted:
+        following.append(f"backcast publish {verdict.run_id}")
     return page(
         text((verdict.run_id, STRONG), "  ", outcome),
         indented(text((numbers, QUIET))),
         section(f"{count(wrong, 'check')} failed" if wrong else "Checks", checks_table(verdict.checks)),
-        command(following if verdict.accepted else f"backcast diff {verdict.run_id} shows what the stage holds"),
+        command(*following),
     )
 
 

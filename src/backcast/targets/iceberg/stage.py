@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from backcast import faults
-from backcast.errors import BackcastError, ChunkFailed, Conflict, StateConflict, Unavailable
+from backcast.errors import BackcastError, ChunkFailed, Conflict, Refused, SparkFailed, StateConflict
 from backcast.model.table import Stage, StageCommit, StageWrite
-from backcast.spark.gateway import find_cause, translate
+from backcast.spark.gateway import causes, find_cause, translate
 from backcast.spark.iceberg.handle import TableHandle, head_of, parent_of, ref_of, snapshot_of
 from backcast.spark.predicates import to_column, to_sql
 from backcast.targets.iceberg.commits import find_commit, stage_properties
@@ -98,8 +98,10 @@ def _writer(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFram
 def _failure(error: Exception, write: StageWrite) -> BackcastError | None:
     """A transform is lazy: what it raises comes up here, as the failure of Spark's job."""
     failure = translate(error, "writing to the stage")
-    in_job = find_cause(error, frozenset({"SparkException", "AnalysisException", "ValidationException"}))
-    if failure is None or isinstance(failure, Unavailable) or in_job is None:
+    if find_cause(error, frozenset({"CommitFailedException"})):
+        return Conflict("the stage's commit lost the race against live commits", hint="run the same command again")
+    in_job = isinstance(failure, SparkFailed | Refused) and causes(error)
+    if failure is None or not in_job or "SparkContext" in failure.message:
         return failure
     hint = "see the run's log for the cause, repair it, then retry the run"
     return ChunkFailed(failure.message, hint=hint, chunks=",".join(write.chunk_ids))

@@ -1,0 +1,74 @@
+"""Promise: processes that claim chunks side by side get each chunk once, and listing runs stays one indexed query."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+from sqlalchemy import text
+from sqlalchemy.dialects import sqlite
+
+from backcast.model.run import Lease, lease_name
+from backcast.model.states import RunState
+from backcast.store import open_store
+from backcast.store.reader import listing
+from backcast.store.sql import SqlStore
+from backcast.testing.samples import sample_holder, sample_manifest
+from backcast.testing.store_workers import race
+from bench.promise import Result, Sizes
+
+_LEASE_SECONDS = 3_600.0
+
+
+def measure(root: Path, sizes: Sizes) -> list[Result]:
+    """One chunk a claim: the dearest way to empty a ledger."""
+    url = f"sqlite:///{root / 'ledger.db'}"
+    with open_store(url) as store:
+        run = store.runs.create(sample_manifest(days=sizes.chunks))
+        lease = store.leases.acquire(lease_name(run.run_id), sample_holder(), _LEASE_SECONDS)
+        for state in (RunState.APPROVED, RunState.RUNNING):
+            run = store.runs.transition(run, state, token=lease.token)
+        plan = _listing_plan(store)
+    started = time.perf_counter()
+    claimed = race(claim_singly, url, run.run_id, lease, processes=sizes.workers)
+    seconds = time.perf_counter() - started
+    times = Counter(name for names in claimed for name in names)
+    doubled = sum(1 for count in times.values() if count > 1)
+    rate = sizes.chunks / seconds
+    return [
+        Result(
+            name="ledger",
+            promise=f"{sizes.workers} processes claim {sizes.chunks:,} chunks, one at a time",
+            target="each once",
+            measured=f"{len(times):,} once, {doubled} twice; {rate:,.0f} a second",
+            held=len(times) == sizes.chunks and doubled == 0,
+            numbers={"seconds": round(seconds, 2), "a_second": round(rate), "by_worker": [len(each) for each in claimed]},
+        ),
+        Result(
+            name="ledger",
+            promise="listing runs",
+            target="one indexed query",
+            measured="; ".join(plan),
+            held=len(plan) == 1 and "USING INDEX" in plan[0],
+            numbers={"plan": plan},
+        ),
+    ]
+
+
+def claim_singly(url: str, run_id: str, lease: Lease) -> list[str]:
+    """Claim until nothing is left: the chunks that this process got."""
+    names: list[str] = []
+    with open_store(url) as store:
+        while claimed := store.chunks.claim(run_id, lease, 1):
+            names += [chunk.chunk_id for chunk in claimed]
+    return names
+
+
+def _listing_plan(store: SqlStore) -> list[str]:
+    """What SQLite does for `backcast list`, step by step."""
+    query = listing(dataset=None, open_only=False, limit=50).compile(
+        dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}
+    )
+    with store.database.read() as connection:
+        return [str(row[3]) for row in connection.execute(text(f"EXPLAIN QUERY PLAN {query}"))]

@@ -1,0 +1,192 @@
+"""Publish and undo beside other writers: nothing lost, nothing doubled, or refused with the reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from backcast.control import ControlPlane
+from backcast.errors import Drifted, NotValidated, Refused, ScopeChanged, StateConflict, UndoRefused
+from backcast.model.states import RunState
+from backcast.testing.shop import Shop
+
+WINDOW = ("2026-01-03", "2026-01-05")
+
+
+def accepted(shop: Shop, window: tuple[str, str] = WINDOW) -> tuple[ControlPlane, str]:
+    """A run that waits for its publish."""
+    control = shop.open()
+    plan = control.plan(shop.request(*window))
+    assert not plan.refused, plan.findings
+    assert control.run(plan.run_id).state is RunState.ACCEPTED, control.status(plan.run_id).because
+    return control, plan.run_id
+
+
+def compact(shop: Shop) -> None:
+    shop.spark.sql(
+        f"CALL lake.system.rewrite_data_files(table => '{shop.revenue}', options => map('rewrite-all', 'true'))"
+    ).collect()
+
+
+def test_live_rows_in_scope_stop_a_publish_and_nothing_changes(shop: Shop) -> None:
+    control, run_id = accepted(shop)
+    shop.live("2026-01-04")
+    before = shop.rows()
+    with pytest.raises(ScopeChanged) as caught:
+        control.publish(run_id)
+    assert "1 files (1 rows) arrived" in caught.value.message
+    assert f"backcast cancel {run_id}" in caught.value.hint
+    assert shop.rows() == before
+    assert control.status(run_id).run.state is RunState.ACCEPTED
+
+
+def test_keep_leaves_live_rows_beside_restated_ones_unless_their_keys_meet(shop: Shop, lake_root: Path) -> None:
+    shop.configure(lake_root, live="keep")
+    control, run_id = accepted(shop)
+    restated = shop.expected(*WINDOW)
+    live = shop.live("2026-01-04", shop="NEW")
+    control.publish(run_id)
+    assert shop.rows() == restated + Counter([live])
+
+    control, second = accepted(shop)
+    shop.live("2026-01-04", shop="S1")
+    before = shop.rows()
+    with pytest.raises(ScopeChanged, match="S1"):
+        control.publish(second)
+    assert shop.rows() == before
+
+
+def test_a_scope_that_restates_to_nothing_becomes_empty_and_comes_back(shop: Shop) -> None:
+    shop.spark.sql(f"DELETE FROM {shop.sales} WHERE to_date(sold_at) = '2026-01-03'")
+    before = shop.rows()
+    control, run_id = accepted(shop)
+    assert control.diff(run_id).count("removed") == 1
+    control.publish(run_id)
+    assert shop.spark.sql(f"SELECT * FROM {shop.revenue} WHERE day = '2026-01-03'").isEmpty()
+    assert shop.rows() == shop.expected(*WINDOW)
+    control.undo(run_id)
+    assert shop.rows() == before
+
+
+def test_a_run_is_published_once_undone_once_and_can_be_published_again(shop: Shop) -> None:
+    before = shop.rows()
+    control, run_id = accepted(shop)
+    wanted = shop.expected(*WINDOW)
+    control.publish(run_id)
+    with pytest.raises(StateConflict):
+        control.publish(run_id)
+    assert shop.rows() == wanted
+    control.undo(run_id)
+    with pytest.raises(StateConflict):
+        control.undo(run_id)
+    assert shop.rows() == before
+    assert control.publish(run_id).generation == 2
+    assert shop.rows() == wanted
+    control.undo(run_id)
+    assert shop.rows() == before
+
+
+def test_a_compaction_before_publish_is_no_conflict_and_the_undo_restores_its_files(shop: Shop) -> None:
+    for shop_name in ("X", "Y"):
+        shop.live("2026-01-03", shop_name)
+    before = shop.rows()
+    control, run_id = accepted(shop)
+    compact(shop)
+    wanted = shop.expected(*WINDOW)
+    control.publish(run_id)
+    assert shop.rows() == wanted
+    control.undo(run_id)
+    assert shop.rows() == before
+
+
+def test_undo_after_a_compaction_is_refused_unless_it_may_rewrite(shop: Shop) -> None:
+    before = shop.rows()
+    control, run_id = accepted(shop)
+    control.publish(run_id)
+    live = [shop.live("2026-01-03", "LATE"), shop.live("2026-01-09", "LATE")]
+    compact(shop)
+    published = shop.rows()
+    with pytest.raises(UndoRefused, match="compacted") as caught:
+        control.undo(run_id)
+    assert "--rewrite" in caught.value.hint
+    assert shop.rows() == published
+    assert control.status(run_id).run.state is RunState.PUBLISHED
+    control.undo(run_id, rewrite=True)
+    assert shop.rows() == before + Counter(live)
+
+
+def test_rewriting_refuses_when_a_published_row_was_changed_since(shop: Shop) -> None:
+    control, run_id = accepted(shop)
+    control.publish(run_id)
+    shop.spark.sql(f"DELETE FROM {shop.revenue} WHERE day = '2026-01-03' AND shop = 'S0'")
+    after = shop.rows()
+    for rewrite in (False, True):
+        with pytest.raises(UndoRefused):
+            control.undo(run_id, rewrite=rewrite)
+    assert shop.rows() == after, "a deleted row does not come back"
+
+
+def test_a_changed_schema_stops_publish_and_new_runs_of_the_old_plan(shop: Shop) -> None:
+    control, run_id = accepted(shop)
+    before = shop.rows()
+    shop.spark.sql(f"ALTER TABLE {shop.revenue} ADD COLUMN note STRING")
+    with pytest.raises(Drifted, match="columns"):
+        control.publish(run_id)
+    assert Counter(row[:4] for row in shop.rows()) == before
+
+
+def test_a_rejected_stage_cannot_be_published_by_any_door(shop: Shop) -> None:
+    transform = shop.root / "pipelines" / "revenue.py"
+    doubled = transform.read_text().replace("return (", "return sales.transform(lambda rows: rows) and (")
+    doubled = doubled.replace('.alias("revenue"))', '.alias("revenue"))\n        .crossJoin(ctx.spark.range(2)).drop("id")')
+    transform.write_text(doubled.replace("sales.transform(lambda rows: rows) and ", ""))
+    before = shop.rows()
+    control = shop.open()
+    run_id = control.plan(shop.request(*WINDOW)).run_id
+    run = control.run(run_id)
+    assert run.state is RunState.REJECTED
+    assert "key unique" in run.detail
+    with pytest.raises(StateConflict):
+        control.publish(run_id)
+    assert not control.validate(run_id).accepted
+    with pytest.raises(StateConflict):
+        shop.open().publish(run_id)
+    with pytest.raises(Refused):
+        shop.open().backfill(shop.request("2026-01-07", "2026-01-08"))
+    assert shop.rows() == before
+
+
+def test_a_stage_that_changed_after_its_verdict_is_not_published(shop: Shop) -> None:
+    control, run_id = accepted(shop)
+    verdict = control.world.store().runs.verdict(run_id)
+    assert verdict is not None
+    control.world.store().runs.save_verdict(verdict.model_copy(update={"net_change": "0" * 64}))
+    before = shop.rows()
+    with pytest.raises(NotValidated):
+        control.publish(run_id)
+    assert shop.rows() == before
+
+
+def test_a_newer_run_supersedes_and_its_undo_hands_back(shop: Shop) -> None:
+    control, first = accepted(shop)
+    control.publish(first)
+    published = shop.rows()
+    control, second = accepted(shop, ("2026-01-04", "2026-01-06"))
+    control.publish(second)
+    assert control.status(first).run.state is RunState.SUPERSEDED
+    with pytest.raises(UndoRefused, match=second):
+        control.undo(first)
+    control.undo(second)
+    assert control.status(first).run.state is RunState.PUBLISHED
+    assert shop.rows() == published
+
+
+def test_files_that_an_undo_brings_back_keep_their_statistics(shop: Shop) -> None:
+    query = f"SELECT file_path, record_count, lower_bounds, upper_bounds FROM {shop.revenue}.files"
+    before = {row[0]: row for row in shop.spark.sql(query).collect()}
+    control, run_id = accepted(shop)
+    control.publish(run_id)
+    control.undo(run_id)
+    assert {row[0]: row for row in shop.spark.sql(query).collect()} == before

@@ -1,0 +1,195 @@
+"""Scopes and chunks: whole partitions or exact rows; together they cover the window, apart they never overlap."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from backcast.errors import InvalidRequest
+from backcast.model.column import TimeColumn, TimeKind
+from backcast.model.manifest import ChunkPlan
+from backcast.model.partitions import first_value, partition_value, rows_by_chunk
+from backcast.model.pipeline import Cut, Dataset
+from backcast.model.request import Request
+from backcast.model.scope import Scope, TimeClause, ValueClause
+from backcast.model.table import FileRef, PartitionField
+from backcast.model.time import Grain, Interval
+from backcast.plan.chunks import make_chunks, make_scope
+from backcast.plan.windows import partitioning, requested_windows
+from tests.unit.test_time import ZONES
+
+COLUMNS = [
+    TimeColumn(column="day", kind=TimeKind.DATE),
+    TimeColumn(column="ts", kind=TimeKind.TIMESTAMP),
+    TimeColumn(column="wall", kind=TimeKind.TIMESTAMP_NTZ),
+    TimeColumn(column="d", kind=TimeKind.STRING, format="yyyy-MM-dd"),
+    TimeColumn(column="n", kind=TimeKind.INTEGER, format="yyyyMMdd"),
+    TimeColumn(column="e", kind=TimeKind.INTEGER, format="epoch_millis"),
+]
+
+
+def plan(
+    request: Request, column: TimeColumn, transform: str | None, grain: Grain = Grain.DAY, cut: Cut = Cut.WIDEN
+) -> tuple[Scope, tuple[ChunkPlan, ...]]:
+    dataset = Dataset(name="d", table="lake.x.d", time=column, grain=grain)
+    fields = (PartitionField(source=column.column, transform=transform, name="p"),) if transform else ()
+    how = partitioning(column, fields)
+    scope = make_scope(requested_windows(request, column.zone), request.where, dataset, how, fields, cut)
+    return scope, make_chunks(scope, request.where, dataset, how)
+
+
+def ranges(chunk: ChunkPlan) -> list[tuple[Any, Any]]:
+    return [
+        (clause.time.value(low), clause.time.value(high))
+        for clause in chunk.predicate.clauses
+        if isinstance(clause, TimeClause)
+        for low, high in clause.ranges
+    ]
+
+
+def request(start: str = "2026-01-01", end: str = "2026-01-11", **more: Any) -> Request:
+    return Request(pipeline="p", start=start, end=end, **more)
+
+
+@given(
+    st.sampled_from(COLUMNS),
+    st.sampled_from(ZONES),
+    st.dates(date(2005, 1, 2), date(2036, 1, 1)),
+    st.integers(1, 70),
+    st.sampled_from([Grain.DAY, Grain.WEEK, Grain.MONTH]),
+    st.sampled_from(list(Cut)),
+)
+def test_chunks_cover_the_scope_without_gap_or_overlap(
+    column: TimeColumn, zone: str, first: date, days: int, grain: Grain, cut: Cut
+) -> None:
+    """For every kind of time column, zone and grain: the ranges of the chunks join up to the range of the scope."""
+    column = column.model_copy(update={"zone": zone})
+    transform = "identity" if column.kind in (TimeKind.DATE, TimeKind.STRING, TimeKind.INTEGER) else "day"
+    asked = request(str(first), str(first + timedelta(days=days)))
+    scope, chunks = plan(asked, column, transform, grain, cut)
+    assert (chunks[0].window.start, chunks[-1].window.end) == (scope.windows[0].start, scope.windows[-1].end)
+    found = [span for chunk in chunks for span in ranges(chunk)]
+    (clause,) = (each for each in scope.predicate.clauses if isinstance(each, TimeClause))
+    assert (found[0][0], found[-1][1]) == (clause.time.value(clause.ranges[0][0]), clause.time.value(clause.ranges[-1][1]))
+    assert all(low < high for low, high in found)
+    assert all(left[1] == right[0] for left, right in zip(found, found[1:], strict=False))
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+
+
+def test_a_new_york_day_over_utc_partitions_is_widened_or_cut_exactly() -> None:
+    column = TimeColumn(column="ts", zone="America/New_York")
+    asked = request("2026-01-05", "2026-01-06")
+    wide, chunks = plan(asked, column, "day")
+    assert not wide.exact
+    assert wide.windows[0] == Interval(start=datetime(2026, 1, 5, tzinfo=UTC), end=datetime(2026, 1, 7, tzinfo=UTC))
+    assert [chunk.id for chunk in chunks] == ["2026-01-05", "2026-01-06"]
+    exact, chunks = plan(asked, column, "day", cut=Cut.EXACT)
+    assert exact.exact
+    assert exact.windows[0].start == datetime(2026, 1, 5, 5, tzinfo=UTC)
+    assert len(chunks) == 1
+
+
+def test_hours_of_a_day_partition_are_widened_or_cut_exactly() -> None:
+    asked = request("2026-01-05T03:00", "2026-01-05T06:00")
+    wide, chunks = plan(asked, COLUMNS[1], "day", Grain.HOUR)
+    assert wide.windows[0].end - wide.windows[0].start == timedelta(days=1)
+    assert len(chunks) == 1, "a chunk never cuts a partition"
+    exact, chunks = plan(asked, COLUMNS[1], "day", Grain.HOUR, Cut.EXACT)
+    assert exact.exact
+    assert [chunk.id for chunk in chunks] == ["2026-01-05T03Z", "2026-01-05T04Z", "2026-01-05T05Z"]
+
+
+def test_an_unpartitioned_table_is_always_cut_exactly() -> None:
+    scope, chunks = plan(request(), COLUMNS[1], None)
+    assert scope.exact
+    assert len(chunks) == 10
+
+
+def test_a_predicate_on_a_partition_column_keeps_partitions_whole() -> None:
+    where = (ValueClause(column="tenant", values=("T-41",)),)
+    dataset = Dataset(name="d", table="lake.x.d", time=COLUMNS[0], grain=Grain.DAY)
+    by_day = PartitionField(source="day", transform="identity", name="day")
+    by_tenant = PartitionField(source="tenant", transform="identity", name="tenant")
+    windows = requested_windows(request(), "UTC")
+    for fields, exact in (((by_day, by_tenant), False), ((by_day,), True)):
+        scope = make_scope(windows, where, dataset, partitioning(COLUMNS[0], fields), fields, Cut.WIDEN)
+        assert scope.exact is exact
+        assert where[0] in scope.predicate.clauses
+
+
+def test_the_repeated_hour_of_a_wall_clock_is_one_chunk() -> None:
+    """2013-11-03 has 25 hours in New York; a wall clock column can tell only 24 apart."""
+    column = TimeColumn(column="w", kind=TimeKind.TIMESTAMP_NTZ, zone="America/New_York")
+    _, chunks = plan(request("2013-11-03", "2013-11-04"), column, "hour", Grain.HOUR)
+    assert len(chunks) == 24
+    instants = TimeColumn(column="w", zone="America/New_York")
+    _, chunks = plan(request("2013-11-03", "2013-11-04"), instants, "hour", Grain.HOUR)
+    assert len(chunks) == 25
+
+
+def test_excluded_days_leave_two_windows_and_chunks_with_names_of_their_own() -> None:
+    asked = request(exclude=(date(2026, 1, 4),))
+    scope, chunks = plan(asked, COLUMNS[0], "identity")
+    assert len(scope.windows) == 2
+    assert "2026-01-04" not in {chunk.id for chunk in chunks}
+    _, months = plan(asked, COLUMNS[0], "identity", Grain.MONTH)
+    assert len({chunk.id for chunk in months}) == 2
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ({"start": "2026-01-02", "end": "2026-01-01"}, "not before"),
+        ({"start": "2026-01-02", "end": "2026-01-02"}, "--on 2026-01-02"),
+        ({"start": "2026-01-02", "end": None}, "no window"),
+        ({"start": "x", "end": "2026-01-02"}, "is not a date"),
+        ({"dates": (date(2026, 1, 1),)}, "not both"),
+        ({"exclude": (date(2020, 1, 1),)}, "not in the window"),
+        ({"start": "2026-01-01", "end": "2026-01-02", "exclude": (date(2026, 1, 1),)}, "leave nothing"),
+    ],
+)
+def test_a_bad_window_is_refused_with_the_reason(bad: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        requested_windows(Request(**({"pipeline": "p", "start": "2026-01-01", "end": "2026-01-05"} | bad)), "UTC")
+    assert says in caught.value.message + caught.value.hint
+
+
+def test_a_day_that_the_zone_skipped_is_refused_by_name() -> None:
+    with pytest.raises(InvalidRequest, match="2011-12-30 does not exist in Pacific/Apia"):
+        requested_windows(Request(pipeline="p", dates=(date(2011, 12, 30),)), "Pacific/Apia")
+
+
+@pytest.mark.parametrize("text", ["dd.MM.yyyy", "MM-yyyy", "yyyy-DD", "epoch_years", "yyyy-MM-dd'T'"])
+def test_a_format_that_does_not_sort_like_time_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError):
+        TimeColumn(column="d", kind=TimeKind.STRING, format=text)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "transform", "column", "value"),
+    [
+        ("day=2026-01-03/shop=A%2FB", "day", "identity", COLUMNS[0], "2026-01-03"),
+        ("ts_day=2026-01-03", "ts_day", "day", COLUMNS[1], "2026-01-03T00:00:00.000000Z"),
+        ("ts_hour=2026-01-03-07", "ts_hour", "hour", COLUMNS[1], "2026-01-03T07:00:00.000000Z"),
+        ("ts_month=2026-01", "ts_month", "month", COLUMNS[2], "2026-01-01T00:00:00.000000"),
+        ("day_year=2026", "day_year", "year", COLUMNS[0], "2026-01-01"),
+        ("n=20260103", "n", "identity", COLUMNS[4], "20260103"),
+        ("day=null", "day", "identity", COLUMNS[0], None),
+    ],
+)
+def test_a_partition_path_tells_the_first_value(
+    path: str, name: str, transform: str, column: TimeColumn, value: str | None
+) -> None:
+    text = partition_value(path, name)
+    assert (text if text is None else first_value(text, transform, column)) == value
+
+
+def test_rows_of_files_are_counted_into_their_chunks() -> None:
+    _, chunks = plan(request("2026-01-01", "2026-01-04"), COLUMNS[0], "identity")
+    files = [FileRef(f"f{n}", f"day=2026-01-0{n}", rows=n, size=1) for n in (1, 2, 2, 9)]
+    assert rows_by_chunk(files, chunks, "day", "identity", COLUMNS[0]) == {"2026-01-01": 1, "2026-01-02": 4, "2026-01-03": 0}
