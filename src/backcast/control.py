@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from backcast import status as status_report
+from backcast.attest.step import attest
 from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict
 from backcast.faults import point
 from backcast.model.diff import Diff
+from backcast.model.evidence import Evidence
 from backcast.model.finding import Severity
 from backcast.model.report import GcItem, GcReport, OnProgress, Plan, Progress, Status
 from backcast.model.run import Event, Publication, Run
@@ -154,13 +156,17 @@ class ControlPlane:
         store = self.world.store()
         name = store.runs.run(run_id).run_id
         with self._held(name) as lease:
-            return publish_step(self._publish_job(name, lease, on_progress), store.runs.verdict(name))
+            publication = publish_step(self._publish_job(name, lease, on_progress), store.runs.verdict(name))
+        self._attest(name)
+        return publication
 
     def undo(self, run_id: str, *, rewrite: bool = False, on_progress: OnProgress = quiet) -> Publication:
         """Take the newest publish back in one commit."""
         name = self.world.store().runs.run(run_id).run_id
         with self._held(name) as lease:
-            return undo_step(self._publish_job(name, lease, on_progress), rewrite=rewrite)
+            publication = undo_step(self._publish_job(name, lease, on_progress), rewrite=rewrite)
+        self._attest(name)
+        return publication
 
     def cancel(self, run_id: str) -> Run:
         """Give the run up and remove its stage. A process that works on it stops before its next chunk."""
@@ -205,6 +211,10 @@ class ControlPlane:
     def logs(self, run_id: str, after: int = 0) -> Events:
         reader = self.world.reader()
         return reader.events(reader.run(run_id).run_id, after)
+
+    def evidence(self, run_id: str) -> Evidence:
+        """Everything on record about the run, as one document. Needs no Spark and no user code."""
+        return attest(self.world.reader(), run_id)
 
     def gc(self, *, dry_run: bool = False) -> GcReport:
         """Release what no undo needs any more."""
@@ -323,6 +333,11 @@ class ControlPlane:
             check_lease=lambda: lease.check().token,
             on_progress=on_progress,
         )
+
+    def _attest(self, run_id: str) -> None:
+        """Write the hash of the evidence into the run's history, where the next event chains it."""
+        evidence = attest(self.world.reader(), run_id)
+        self.world.store().runs.record(run_id, "attested", evidence=evidence.digest(), events=len(evidence.events))
 
     def _release(self, run: Run, publications: Publications, reason: str, *, dry_run: bool) -> GcItem:
         store = self.world.store()

@@ -140,7 +140,9 @@ def test_a_changed_schema_stops_publish_and_new_runs_of_the_old_plan(shop: Shop)
 def test_a_rejected_stage_cannot_be_published_by_any_door(shop: Shop) -> None:
     transform = shop.root / "pipelines" / "revenue.py"
     doubled = transform.read_text().replace("return (", "return sales.transform(lambda rows: rows) and (")
-    doubled = doubled.replace('.alias("revenue"))', '.alias("revenue"))\n        .crossJoin(ctx.spark.range(2)).drop("id")')
+    doubled = doubled.replace(
+        '.alias("revenue"))', '.alias("revenue"))\n        .crossJoin(ctx.spark.range(2)).drop("id")'
+    )
     transform.write_text(doubled.replace("sales.transform(lambda rows: rows) and ", ""))
     before = shop.rows()
     control = shop.open()

@@ -116,7 +116,7 @@ def test_a_live_commit_before_the_landing_makes_a_conflict_and_nothing_lands(
 
 
 def test_publish_when_the_history_since_the_base_was_expired(spark: SparkSession, namespace: str) -> None:
-    """The base tag keeps the base's file list; main's broken chain does not matter, and unexplained is not compaction."""
+    """The base tag keeps the base's file list; main's broken chain is no obstacle, and explains nothing away."""
     name = day_table(spark, namespace)
     target = IcebergTarget(spark, name)
     scope = days(1, 1)

@@ -49,7 +49,7 @@ def test_undo_keeps_live_rows_and_the_statistics_of_restored_files(spark: SparkS
     metrics = spark.sql(bounds).collect()
     _, net = restated(spark, target, days(1, 2))
     publish(target, net, days(1, 2))
-    assert spark.sql(bounds).collect() == metrics or rows_of(spark, name) != before
+    assert rows_of(spark, name) != before
     live(spark, name, (900, 1, 1.0), (901, 3, 1.0))
     undo(target, net, days(1, 2))
     assert rows_of(spark, name) == sorted([*before, (900, 1, 1.0), (901, 3, 1.0)])

@@ -14,7 +14,7 @@ from backcast.model.pipeline import Job
 from backcast.model.states import Execution
 from backcast.model.time import Interval
 from backcast.project.loading import LoadedTransform, load_transform
-from backcast.project.session import result_settings
+from backcast.project.session import RESULT_SETTINGS, result_settings
 from backcast.testing import check_transform
 from tests.unit.projects import GOOD, project, write
 
@@ -80,7 +80,9 @@ def test_a_transform_that_fails_is_named_with_its_line(
 
 
 def test_sql_names_its_inputs_like_tables(tmp_path: Path, events: DataFrame) -> None:
-    query = "-- shops\nWITH b AS (SELECT * FROM events WHERE shop = 'b')\nSELECT shop, count(*) FROM b GROUP BY shop; -- end"
+    query = (
+        "-- shops\nWITH b AS (SELECT * FROM events WHERE shop = 'b')\nSELECT shop, count(*) FROM b GROUP BY 1; -- end"
+    )
     with pytest.raises(ChunkFailed, match="PARSE_SYNTAX_ERROR"):
         sql(tmp_path, query).apply({"events": events}, JOB)
     assert rows(sql(tmp_path, query.removesuffix(" -- end")).apply({"events": events}, JOB)) == [("b", 2)]
@@ -150,12 +152,7 @@ def test_sql_jobs_side_by_side_see_their_own_inputs(tmp_path: Path, spark: Spark
 def test_settings_that_change_results_are_recorded(spark: SparkSession) -> None:
     found = result_settings(spark)
     assert found["spark.sql.session.timeZone"] == "UTC"
-    assert {
-        "spark.sql.ansi.enabled",
-        "spark.sql.timestampType",
-        "spark.sql.caseSensitive",
-        "spark.version",
-    } <= found.keys()
+    assert {*RESULT_SETTINGS, "spark.version"} <= found.keys()
     spark.conf.set("spark.sql.legacy.sizeOfNull", "false")
     try:
         assert result_settings(spark)["spark.sql.legacy.sizeOfNull"] == "false"
@@ -172,8 +169,12 @@ def test_check_transform_compares_rows_in_any_order(spark: SparkSession) -> None
     numbers = [{"id": 1}, {"id": 2}]
     result = check_transform(add_one, {"numbers": numbers}, expected=[{"id": 3}, {"id": 2}], spark=spark)
     assert rows(result) == [(2,), (3,)]
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"unexpected: {'id': 2}\n  expected: {'id': 3}"):
         check_transform(add_one, {"numbers": numbers}, expected=[{"id": 3}, {"id": 3}], spark=spark)
+    with pytest.raises(AssertionError, match="columns differ"):
+        check_transform(
+            add_one, {"numbers": numbers}, expected=spark.createDataFrame([("2",)], "id string"), spark=spark
+        )
 
 
 def test_check_transform_finds_a_transform_that_is_not_repeatable(spark: SparkSession) -> None:
@@ -182,7 +183,7 @@ def test_check_transform_finds_a_transform_that_is_not_repeatable(spark: SparkSe
     def changing(inputs: Any, ctx: Any) -> Any:
         return inputs["numbers"].selectExpr(f"id + {next(calls)} AS id")
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="of the first call"):
         check_transform(changing, {"numbers": [{"id": 1}]}, spark=spark)
 
 

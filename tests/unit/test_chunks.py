@@ -75,7 +75,10 @@ def test_chunks_cover_the_scope_without_gap_or_overlap(
     assert (chunks[0].window.start, chunks[-1].window.end) == (scope.windows[0].start, scope.windows[-1].end)
     found = [span for chunk in chunks for span in ranges(chunk)]
     (clause,) = (each for each in scope.predicate.clauses if isinstance(each, TimeClause))
-    assert (found[0][0], found[-1][1]) == (clause.time.value(clause.ranges[0][0]), clause.time.value(clause.ranges[-1][1]))
+    assert (found[0][0], found[-1][1]) == (
+        clause.time.value(clause.ranges[0][0]),
+        clause.time.value(clause.ranges[-1][1]),
+    )
     assert all(low < high for low, high in found)
     assert all(left[1] == right[0] for left, right in zip(found, found[1:], strict=False))
     assert len({chunk.id for chunk in chunks}) == len(chunks)
@@ -192,4 +195,8 @@ def test_a_partition_path_tells_the_first_value(
 def test_rows_of_files_are_counted_into_their_chunks() -> None:
     _, chunks = plan(request("2026-01-01", "2026-01-04"), COLUMNS[0], "identity")
     files = [FileRef(f"f{n}", f"day=2026-01-0{n}", rows=n, size=1) for n in (1, 2, 2, 9)]
-    assert rows_by_chunk(files, chunks, "day", "identity", COLUMNS[0]) == {"2026-01-01": 1, "2026-01-02": 4, "2026-01-03": 0}
+    assert rows_by_chunk(files, chunks, "day", "identity", COLUMNS[0]) == {
+        "2026-01-01": 1,
+        "2026-01-02": 4,
+        "2026-01-03": 0,
+    }

@@ -102,6 +102,8 @@ def make_folders(settings: SessionSettings) -> None:
 
 def result_settings(spark: SparkSession) -> dict[str, str]:
     """The session's settings that change results, its version, and every compatibility switch that was set."""
-    found = {key: value for key in RESULT_SETTINGS if (value := spark.conf.get(key, None)) is not None}
+    # Unlike the Python getter this knows the defaults too, and tells an unknown key from a lost JVM.
+    options = {key: spark._jsparkSession.conf().getOption(key) for key in RESULT_SETTINGS}
+    found = {key: str(option.get()) for key, option in options.items() if option.isDefined()}
     legacy = {key: value for key, value in spark.conf.getAll.items() if key.startswith("spark.sql.legacy.")}
     return dict(sorted({**found, **legacy, "spark.version": spark.version}.items()))

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from backcast.control import ControlPlane
 from backcast.model.request import Request
@@ -48,12 +48,10 @@ class Shop:
     spark: SparkSession
 
     @classmethod
-    def create(cls, root: Path, spark: SparkSession, namespace: str, lake: Path, **pipeline: object) -> Shop:
+    def create(cls, root: Path, spark: SparkSession, namespace: str, lake: Path, **pipeline: Any) -> Shop:
         """Write the project and fill both tables: the input right, the output as the buggy version 1 computed it."""
         shop = cls(root, namespace, spark)
-        (root / "pipelines").mkdir(parents=True, exist_ok=True)
-        (root / "pipelines" / "revenue.py").write_text(_TRANSFORM)
-        shop.configure(lake, **pipeline)
+        shop.write(lake, **pipeline)
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
         spark.sql(
             f"CREATE TABLE {shop.sales} (id BIGINT, shop STRING, sold_at TIMESTAMP, amount DECIMAL(10,2), quantity INT)"
@@ -76,6 +74,12 @@ class Shop:
             SELECT to_date(sold_at), shop, count(*), CAST(sum(amount) AS DECIMAL(30,2)) FROM {shop.sales} GROUP BY 1, 2"""
         )
         return shop
+
+    def write(self, lake: Path, **pipeline: Any) -> None:
+        """The project's files, without any table."""
+        (self.root / "pipelines").mkdir(parents=True, exist_ok=True)
+        (self.root / "pipelines" / "revenue.py").write_text(_TRANSFORM)
+        self.configure(lake, **pipeline)
 
     def configure(self, lake: Path, *, live: str = "fail", chunks_per_job: int = 3, undo_window: str = "7d") -> None:
         """(Re)write backcast.yaml."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from backcast.project.transform import Context, Inputs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_SHOWN = 5
 Rows = Sequence[Mapping[str, Any]]
 ALL_TIME = Interval(start=datetime(1970, 1, 1, tzinfo=UTC), end=datetime(2100, 1, 1, tzinfo=UTC))
 CLOCK = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,7 +35,6 @@ def check_transform(
     AssertionError.
     """
     from pyspark.sql import DataFrame
-    from pyspark.testing import assertDataFrameEqual
 
     session = spark or _session()
     frames = {name: _frame(session, name, rows) for name, rows in inputs.items()}
@@ -44,9 +45,37 @@ def check_transform(
         wanted = (
             expected if isinstance(expected, DataFrame) else session.createDataFrame(_rows(expected), result.schema)
         )
-        assertDataFrameEqual(result, wanted, checkRowOrder=False)
-    assertDataFrameEqual(transform(Inputs(frames), context), result, checkRowOrder=False)
+        _assert_same(result, wanted, "expected")
+    _assert_same(transform(Inputs(frames), context), result, "of the first call, which the second one lacks")
     return result
+
+
+def _assert_same(result: DataFrame, wanted: DataFrame, which: str) -> None:
+    """Equal columns and equal multisets of rows; values compare exactly, also floats."""
+    columns, others = (
+        [(each.name, each.dataType.simpleString()) for each in frame.schema] for frame in (result, wanted)
+    )
+    assert columns == others, f"columns differ: got {columns}, {which}: {others}"
+    got, wished = (Counter(str(_plain(row)) for row in frame.collect()) for frame in (result, wanted))
+    surplus, lacking = (list(rows.elements())[:_SHOWN] for rows in (got - wished, wished - got))
+    assert got == wished, "rows differ" + "".join(
+        [*(f"\n  unexpected: {row}" for row in surplus), *(f"\n  {which}: {row}" for row in lacking)]
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A value whose text is the same for equal values: rows by column, maps in the order of their keys."""
+    from pyspark.sql import Row
+
+    match value:
+        case Row():
+            return {name: _plain(value[name]) for name in value.__fields__}
+        case dict():
+            return sorted((str(_plain(key)), _plain(item)) for key, item in value.items())
+        case list():
+            return [_plain(item) for item in value]
+        case _:
+            return value
 
 
 def _frame(session: SparkSession, name: str, rows: Rows | DataFrame) -> DataFrame:

@@ -15,7 +15,7 @@ from backcast.model.run import Event
 
 _HASH = re.compile("[0-9a-f]{64}")
 _LONGEST = 60
-_NAME = 14
+_NAME = 16
 
 
 def render_event(event: Event) -> RenderableType:

@@ -69,9 +69,10 @@ def why_lines(manifest: Manifest) -> list[RenderableType]:
 
 def _now_there(manifest: Manifest) -> str:
     target = manifest.target
+    where = "files it touches" if manifest.scope.exact else "scope"
     if not target.rows:
-        return "in scope now: nothing"
-    return f"in scope now: {count(target.rows, 'row')} in {count(target.files, 'file')} ({size(target.bytes)})"
+        return f"in {where} now: nothing"
+    return f"in {where} now: {count(target.rows, 'row')} in {count(target.files, 'file')} ({size(target.bytes)})"
 
 
 def _title(plan: Plan) -> RenderableType:

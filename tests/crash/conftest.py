@@ -1,0 +1,37 @@
+"""A shop with few rows for every test, made without Spark."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backcast.testing.shop import Shop
+from tests.crash.lake import Lake
+from tests.crash.life import Life
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def new_life(tmp_path: Path, spark: SparkSession, lake_root: Path) -> Iterator[Callable[..., Life]]:
+    """Makes a life in the shared session: `new_life(live="fail")`."""
+    lakes: list[Lake] = []
+
+    def make(*, live: str = "keep", undo_window: str = "7d") -> Life:
+        lake = Lake(lake_root, f"crash{next(_numbers)}")
+        lake.create()
+        lakes.append(lake)
+        shop = Shop(tmp_path, f"lake.{lake.namespace}", spark)
+        shop.write(lake_root, live=live, chunks_per_job=1, undo_window=undo_window)
+        return Life(shop, lake)
+
+    yield make
+    for lake in lakes:
+        lake.close()

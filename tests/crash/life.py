@@ -1,0 +1,149 @@
+"""The life of a run inside this process: verbs that crash at a point, lose all memory, and are repeated until done."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backcast.control import ControlPlane
+from backcast.errors import StateConflict
+from backcast.model.run import Holder, Run, lease_name
+from backcast.model.stage import publish_fence, stage_of, undo_fence
+from backcast.model.states import ChunkState, RunState
+from backcast.project.config import load_project
+from backcast.project.wiring import Wiring
+from backcast.spark import processes
+from backcast.testing.faults import SimulatedCrash, crash_at
+from tests.crash.lake import SCOPE, Lake
+
+if TYPE_CHECKING:
+    from backcast.testing.shop import Shop
+
+Verb = str
+GOALS: dict[Verb, frozenset[RunState]] = {
+    "run": frozenset({RunState.ACCEPTED}),
+    "publish": frozenset({RunState.PUBLISHED}),
+    "undo": frozenset({RunState.UNDONE}),
+    "cancel": frozenset({RunState.CANCELLED}),
+}
+_IN_SCOPE_FROM = frozenset(RunState) - {RunState.PLANNED, RunState.APPROVED}
+
+
+class DoomedWiring(Wiring):
+    """Takes leases in the name of a process that is dead already, as a crash leaves them behind.
+
+    It names no JVM: the one that everything here shares must not be ended by whoever takes over.
+    """
+
+    def holder(self) -> Holder:
+        gone = _dead_process()
+        me = super().holder()
+        return me.model_copy(
+            update={"pid": gone.pid, "started": gone.started, "jvm_pid": None, "jvm_started": None}
+        )
+
+
+@cache
+def _dead_process() -> processes.ProcessIdentity:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        identity = processes.identify(process.pid)
+    assert identity is not None
+    assert not processes.is_alive(identity)
+    return identity
+
+
+@dataclass
+class Life:
+    """One run on one shop. Each verb gets a control plane of its own, so nothing is remembered between two."""
+
+    shop: Shop
+    lake: Lake
+    run_id: str = ""
+    ghosts: list[str] = field(default_factory=list)
+    """Runs that were planned by a command that died before it could say so."""
+
+    def do(self, verb: Verb) -> None:
+        """The command, undisturbed."""
+        with closing(Wiring(load_project(self.shop.root))) as world:
+            self._perform(ControlPlane(world), verb)
+
+    def crash(self, verb: Verb, point: str, occurrence: int = 1) -> None:
+        """The command until the point, where it dies. Fails when it never gets there."""
+        with (
+            closing(DoomedWiring(load_project(self.shop.root))) as world,
+            crash_at(point, occurrence) as reached,
+            pytest.raises(SimulatedCrash, match=point),
+        ):
+            self._perform(ControlPlane(world), verb)
+        assert reached[-1] == point
+        if verb == "plan":
+            self.ghosts = [run.run_id for run in self.look(lambda control: control.list())]
+
+    def repeat(self, verb: Verb) -> None:
+        """The command again. It may find that everything was done before the crash, and say so."""
+        try:
+            self.do(verb)
+        except StateConflict:
+            assert self.state in GOALS.get(verb, frozenset()), f"{verb} is refused, yet the run is {self.state}"
+
+    def look[T](self, question: Callable[[ControlPlane], T]) -> T:
+        with closing(Wiring(load_project(self.shop.root))) as world:
+            return question(ControlPlane(world))
+
+    @property
+    def state(self) -> RunState:
+        return self._run(self.run_id).state
+
+    def accepts_live_rows_in_scope(self) -> bool:
+        """From the moment the base is recorded; before it they are drift."""
+        return bool(self.run_id) and self.state in _IN_SCOPE_FROM
+
+    def check_ledger(self, *run_ids: str) -> None:
+        """No chunk in limbo, no effect without outcome, no lease held, the event chain whole."""
+        for run_id in run_ids or (self.run_id,):
+            with closing(Wiring(load_project(self.shop.root))) as world:
+                store = world.store()
+                run = store.runs.run(run_id)
+                chunks = [chunk.state for chunk in store.runs.chunks(run_id)]
+                wanted = {ChunkState.STAGED, ChunkState.PENDING} if run.state is RunState.CANCELLED else {ChunkState.STAGED}
+                assert set(chunks) <= wanted, f"{run_id} is {run.state} and its chunks are {chunks}"
+                assert store.effects.open(run_id) == []
+                assert store.runs.holder(lease_name(run_id)) is None
+                assert store.runs.verify_events(run_id) is None
+
+    def check_refs(self, *, publishes: int = 0, undos: int = 0, stage: bool = True) -> None:
+        """Main and what the run declared: its stage, its base, one fence for each publish and undo."""
+        names = stage_of(self.run_id, None)
+        declared = {"main"} | ({names.branch, names.base_tag} if stage else set())
+        declared |= {publish_fence(self.run_id, n + 1) for n in range(publishes)}
+        declared |= {undo_fence(self.run_id, n + 1) for n in range(undos)}
+        assert self.lake.refs() == declared
+
+    def _run(self, run_id: str) -> Run:
+        return self.look(lambda control: control.status(run_id).run)
+
+    def _perform(self, control: ControlPlane, verb: Verb) -> None:
+        match verb:
+            case "plan":
+                plan = control.plan(self.shop.request(*SCOPE))
+                assert plan.recorded, plan.findings
+                self.run_id = plan.run_id
+            case "run":
+                control.run(self.run_id)
+            case "publish":
+                control.publish(self.run_id)
+            case "undo":
+                control.undo(self.run_id)
+            case "cancel":
+                control.cancel(self.run_id)
+            case "gc":
+                control.gc()
+            case _:
+                raise AssertionError(verb)

@@ -1,0 +1,103 @@
+"""Every named point: the process dies there and forgets everything, the command is repeated, and nobody notices.
+
+Beside it a live writer appends in and out of scope and a reader polls. Real kills are tried in test_real_kills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from backcast.faults import POINTS
+from backcast.model.states import RunState
+from tests.crash.life import Life
+from tests.crash.witness import Witness
+
+STEPS = {"plan": "plan", "run": "run", "stage": "run", "chunk": "run", "validate": "run"}
+"""The command that passes a point, where it is not called like the point's first word."""
+
+TO_PUBLISH = [name for name in POINTS if name.partition(".")[0] in (*STEPS, "publish")]
+TO_UNDO = [name for name in POINTS if name.startswith("undo.")]
+TO_CANCEL = [name for name in POINTS if name.startswith("cancel.")]
+TO_GC = [name for name in POINTS if name.startswith("gc.")]
+SECOND_CHUNK = [(name, 2) for name in POINTS if name.startswith("chunk.")]
+
+
+def test_the_lives_below_cover_every_point() -> None:
+    """A point that somebody adds is tried, or this fails."""
+    assert sorted([*TO_PUBLISH, *TO_UNDO, *TO_CANCEL, *TO_GC]) == sorted(POINTS)
+
+
+@pytest.mark.parametrize(
+    ("point", "occurrence"), [*((name, 1) for name in TO_PUBLISH), *SECOND_CHUNK], ids=lambda value: str(value)
+)
+def test_a_crash_on_the_way_to_publish(new_life: Callable[..., Life], point: str, occurrence: int) -> None:
+    """The table ends with the restated scope and every live row exactly once."""
+    life = new_life()
+    with Witness(life.lake, life.accepts_live_rows_in_scope) as witness:
+        for verb in ("plan", "run", "publish"):
+            if verb == STEPS.get(point.partition(".")[0], point.partition(".")[0]):
+                life.crash(verb, point, occurrence)
+            life.repeat(verb)
+    witness.verify(["old", "new"])
+    assert life.state is RunState.PUBLISHED
+    assert life.lake.rows() == witness.expected("new")
+    life.check_ledger()
+    life.check_refs(publishes=1)
+    for ghost in life.ghosts:
+        life.look(lambda control, name=ghost: control.cancel(name))
+        life.check_ledger(ghost)
+        life.check_refs(publishes=1)
+
+
+@pytest.mark.parametrize("point", TO_UNDO)
+def test_a_crash_on_the_way_to_undo(new_life: Callable[..., Life], point: str) -> None:
+    """The scope is as before, and what the live writer wrote since is still there."""
+    life = new_life()
+    with Witness(life.lake, life.accepts_live_rows_in_scope) as witness:
+        for verb in ("plan", "run", "publish"):
+            life.do(verb)
+        life.crash("undo", point)
+        life.repeat("undo")
+    witness.verify(["old", "new", "old"])
+    assert life.state is RunState.UNDONE
+    assert life.lake.rows() == witness.expected("old")
+    life.check_ledger()
+    life.check_refs(publishes=1, undos=1)
+
+
+@pytest.mark.parametrize("before", ["run.after-start", "chunk.after-write-intent", "chunk.after-commit", ""])
+@pytest.mark.parametrize("point", TO_CANCEL)
+def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str, before: str) -> None:
+    """Nothing of the run stays behind, neither of a complete one nor of one that died while it worked."""
+    life = new_life()
+    with Witness(life.lake, life.accepts_live_rows_in_scope) as witness:
+        life.do("plan")
+        if before:
+            life.crash("run", before)
+        else:
+            life.do("run")
+        life.crash("cancel", point)
+        life.repeat("cancel")
+    witness.verify(["old"])
+    assert life.state is RunState.CANCELLED
+    assert life.lake.rows() == witness.expected("old")
+    life.check_ledger()
+    life.check_refs(stage=False)
+
+
+@pytest.mark.parametrize("undone", [False, True], ids=["published", "undone"])
+@pytest.mark.parametrize("point", TO_GC)
+def test_a_crash_on_the_way_through_gc(new_life: Callable[..., Life], point: str, undone: bool) -> None:
+    """All refs of the run are gone, and no row with them."""
+    life = new_life(undo_window="0s")
+    with Witness(life.lake, life.accepts_live_rows_in_scope) as witness:
+        for verb in ("plan", "run", "publish", *(["undo"] if undone else [])):
+            life.do(verb)
+        life.crash("gc", point)
+        life.repeat("gc")
+    witness.verify()
+    assert life.lake.rows() == witness.expected("old" if undone else "new")
+    life.check_ledger()
+    life.check_refs(stage=False)

@@ -1,0 +1,145 @@
+"""A live writer and a reader beside the product, and what they may see.
+
+The writer notes a row once its commit was acknowledged; from then on no read may miss it. The reader takes the table at
+every version it meets: in the scope it must see only the old rows or only the new ones, outside it nothing may change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from itertools import count, groupby
+from types import TracebackType
+from typing import Literal, Self
+
+from tests.crash.lake import (
+    NEW,
+    OLD,
+    OTHER_DAYS,
+    OUTSIDE,
+    SCOPE_DAYS,
+    Lake,
+    Row,
+    Rows,
+    in_scope,
+    is_live,
+    live_row,
+    main_history,
+    rows_of,
+)
+
+View = Literal["old", "new"]
+_JOIN_SECONDS = 60.0
+
+
+class Anomaly(AssertionError):
+    """Something a user of the table must never see."""
+
+
+class Witness:
+    """Writer and reader as threads. Use as a context manager; `verify` tells what they saw.
+
+    `may_write_in_scope` says when the flow allows live rows in scope; outside it they arrive all the time.
+    """
+
+    def __init__(self, lake: Lake, may_write_in_scope: Callable[[], bool], pause: float = 0.25) -> None:
+        self.acknowledged: list[Row] = []
+        self.views: list[View] = []
+        self._lake = lake
+        self._may_write_in_scope = may_write_in_scope
+        self._pause = pause
+        self._numbers = count(1)
+        self._seen: set[int] = set()
+        self._problems: list[BaseException] = []
+        self._stop = threading.Event()
+        self._writing = threading.Lock()
+        self._threads = [threading.Thread(target=self._guard, args=(each,)) for each in (self._write, self._read)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(_JOIN_SECONDS)
+
+    def append(self, lake: Lake, *, scope: bool) -> Row:
+        """One live row, now, from the calling thread."""
+        with self._writing:
+            number = next(self._numbers)
+            days = SCOPE_DAYS if scope else OTHER_DAYS
+            row = live_row(days[number % len(days)], number)
+            lake.append(row)
+            self.acknowledged.append(row)
+        return row
+
+    def paused(self) -> threading.Lock:
+        """While it is held no live row is written."""
+        return self._writing
+
+    def verify(self, story: list[View] | None = None) -> None:
+        """Raise what either thread met; then look at every version of main that the reader was too slow for.
+
+        With a story, main's whole history must tell it: `["old", "new"]` is one publish and nothing else.
+        """
+        if any(thread.is_alive() for thread in self._threads):
+            raise Anomaly("writer or reader hangs")
+        if self._problems:
+            raise self._problems[0]
+        table = self._lake.table()
+        told: list[View] = []
+        for snapshot in main_history(table):
+            told.append(self._judge(rows_of(table, snapshot), [], f"version {snapshot}"))
+        self._judge(rows_of(table), self.acknowledged, "the table at the end")
+        if story is not None and [view for view, _ in groupby(told)] != story:
+            raise Anomaly(f"main's history tells {[view for view, _ in groupby(told)]}, not {story}")
+
+    def expected(self, view: View) -> Rows:
+        """The whole table, exactly."""
+        return OUTSIDE + (OLD if view == "old" else NEW) + Counter(self.acknowledged)
+
+    def _write(self) -> None:
+        lake = self._lake.again()
+        for turn in count():
+            if self._stop.wait(self._pause):
+                break
+            self.append(lake, scope=turn % 2 == 1 and self._may_write_in_scope())
+        lake.close()
+
+    def _read(self) -> None:
+        lake = self._lake.again()
+        while not self._stop.wait(0.03):
+            known = list(self.acknowledged)
+            table = lake.table()
+            snapshot = table.current_snapshot()
+            if snapshot is None or snapshot.snapshot_id in self._seen:
+                continue
+            self.views.append(self._judge(rows_of(table), known, f"a read of {snapshot.snapshot_id}"))
+            self._seen.add(snapshot.snapshot_id)
+        lake.close()
+
+    def _judge(self, rows: Rows, known: list[Row], what: str) -> View:
+        doubled = [row for row, times in rows.items() if is_live(row) and times > 1]
+        lost = [row for row in known if row not in rows]
+        if doubled or lost:
+            raise Anomaly(f"{what}: live rows lost {lost}, doubled {doubled}")
+        settled = Counter({row: times for row, times in rows.items() if not is_live(row)})
+        scope = Counter({row: times for row, times in settled.items() if in_scope(row)})
+        if settled - scope != OUTSIDE:
+            raise Anomaly(f"{what}: rows outside the scope changed: {settled - scope}")
+        if scope == OLD:
+            return "old"
+        if scope == NEW:
+            return "new"
+        raise Anomaly(f"{what}: the scope is neither old nor new: {scope}")
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the test must fail with it
+            self._problems.append(error)

@@ -1,0 +1,178 @@
+"""Runs that fail, drift, are cut short or must be refused. The live table never moves."""
+
+from __future__ import annotations
+
+import pytest
+
+from backcast.errors import ChunkFailed, Drifted, StateConflict
+from backcast.model.finding import Severity
+from backcast.model.states import ChunkState, RunState
+from backcast.testing.shop import Shop
+
+
+def edit(shop: Shop, old: str, new: str) -> None:
+    path = shop.root / "pipelines" / "revenue.py"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def blocking(shop: Shop) -> dict[str, str]:
+    plan = shop.open().plan(shop.request())
+    return {each.code: each.reason for each in plan.findings if each.severity is Severity.BLOCK}
+
+
+def test_one_bad_chunk_fails_alone_and_a_retry_finishes_the_run(shop: Shop) -> None:
+    """Chunks share a job of three; only the one whose rows divide by zero fails, and it names itself."""
+    before = shop.rows()
+    edit(
+        shop, 'F.count(F.lit(1)).alias("sales")', 'F.sum(F.lit(1).cast("long") / F.lit(1)).cast("long").alias("sales")'
+    )
+    shop.spark.sql(f"INSERT INTO {shop.sales} VALUES (-1, 'S0', TIMESTAMP'2026-01-05 01:00:00Z', 1.00, 0)")
+    edit(shop, 'F.lit(1).cast("long") / F.lit(1)', 'F.expr("1 / quantity * quantity")')
+    control = shop.open()
+    run_id = control.plan(shop.request()).run_id
+    with pytest.raises(ChunkFailed, match="2026-01-05") as caught:
+        control.run(run_id)
+    assert f"backcast retry {run_id}" in caught.value.hint
+    states = {chunk.chunk_id: chunk.state for chunk in control.world.reader().chunks(run_id)}
+    assert states.pop("2026-01-05") is ChunkState.FAILED
+    assert set(states.values()) == {ChunkState.STAGED}
+    status = control.status(run_id)
+    assert status.run.state is RunState.FAILED
+    assert status.next_command == f"backcast retry {run_id}"
+    with pytest.raises(ChunkFailed):
+        control.retry(run_id)
+    assert control.cancel(run_id).state is RunState.CANCELLED
+    assert shop.refs() == {"main"}
+    assert shop.rows() == before
+
+
+def test_a_row_outside_window_and_warm_up_fails_the_chunk_and_names_the_row(shop: Shop) -> None:
+    edit(shop, 'F.to_date("sold_at").alias("day")', 'F.expr("DATE\'1999-01-01\'").alias("day")')
+    control = shop.open()
+    run_id = control.plan(shop.request("2026-01-03", "2026-01-04")).run_id
+    with pytest.raises(ChunkFailed, match="day = 1999-01-01"):
+        control.run(run_id)
+
+
+def test_warm_up_rows_reach_the_transform_and_are_cut_from_its_output(shop: Shop) -> None:
+    text = (shop.root / "backcast.yaml").read_text()
+    (shop.root / "backcast.yaml").write_text(
+        text.replace("    output: revenue", "    output: revenue\n    warm_up: {before: 2d}")
+    )
+    edit(
+        shop,
+        "    return (",
+        "    from pyspark.sql import Window\n"
+        "    before = Window.partitionBy('shop').orderBy('day').rowsBetween(-2, 0)\n"
+        "    return revenue_of(sales).withColumn('sales', F.sum('sales').over(before))\n\n\n"
+        "def revenue_of(sales):\n    return (",
+    )
+    control = shop.open()
+    plan = control.plan(shop.request("2026-01-03", "2026-01-05"))
+    assert (plan.manifest.input_windows[0].start.day, plan.manifest.scope.windows[0].start.day) == (1, 3)
+    control.run(plan.run_id)
+    control.publish(plan.run_id)
+    row = shop.spark.sql(f"SELECT sum(sales) FROM {shop.revenue} WHERE day = '2026-01-03'").collect()[0]
+    assert row[0] == 2 * 40, "a shop sells every other day, so each row counts itself and the one from the warm-up"
+    days = shop.spark.sql(f"SELECT count(DISTINCT day) FROM {shop.revenue}").collect()[0][0]
+    assert days == 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "names"),
+    [
+        (
+            '.alias("revenue"))',
+            '.alias("revenue")).withColumn("shop", F.expr("uuid()"))',
+            "code.nondeterministic",
+            "uuid",
+        ),
+        (
+            '.alias("revenue"))',
+            '.alias("revenue")).withColumn("day", F.current_date())',
+            "code.nondeterministic",
+            "current_date",
+        ),
+        ('.alias("revenue"))', '.alias("revenue")).withColumn("x", F.lit(1))', "schema.extra-column", "'x'"),
+        ('.alias("revenue"))', '.alias("revenue")).drop("sales")', "schema.missing-column", "'sales'"),
+        ('.alias("revenue"))', '.alias("revenue")).withColumn("sales", F.lit("x"))', "schema.type", "string"),
+        (
+            "    sales = inputs",
+            "    raise ValueError('no rate for EUR')\n    sales = inputs",
+            "code.raises",
+            "no rate for EUR",
+        ),
+        ('inputs["sales"]', 'inputs["orders"]', "code.raises", "orders"),
+    ],
+)
+def test_a_plan_is_refused_with_the_reason_named(shop: Shop, old: str, new: str, code: str, names: str) -> None:
+    edit(shop, old, new)
+    found = blocking(shop)
+    assert names in found[code], found
+    assert shop.open().list() == []
+
+
+def test_code_that_changed_since_the_plan_does_not_run(shop: Shop) -> None:
+    run_id = shop.open().plan(shop.request()).run_id
+    edit(shop, "* F.col", "+ F.col")
+    with pytest.raises(Drifted, match=r"pipelines/revenue\.py"):
+        shop.open().run(run_id)
+
+
+def test_live_rows_that_arrive_in_scope_between_plan_and_run_are_drift(shop: Shop) -> None:
+    run_id = shop.open().plan(shop.request()).run_id
+    shop.live("2026-01-04")
+    with pytest.raises(Drifted, match="1 files"):
+        shop.open().run(run_id)
+
+
+def test_an_input_version_that_was_expired_is_drift(shop: Shop) -> None:
+    run_id = shop.open().plan(shop.request()).run_id
+    shop.spark.sql(f"INSERT INTO {shop.sales} VALUES (-1, 'S0', TIMESTAMP'2026-01-09 01:00:00Z', 1.00, 1)")
+    shop.spark.sql(
+        f"CALL lake.system.expire_snapshots(table => '{shop.sales}', older_than => TIMESTAMP'2100-01-01', retain_last => 1)"
+    ).collect()
+    with pytest.raises(Drifted):
+        shop.open().run(run_id)
+
+
+def test_planning_changes_neither_table_nor_store(shop: Shop) -> None:
+    """A dry run leaves every byte of metadata where it was; a plan adds one planned run and touches no table."""
+
+    def fingerprint() -> tuple[object, ...]:
+        tables = [
+            shop.spark.sql(f"SELECT * FROM {name}.metadata_log_entries").count() for name in (shop.sales, shop.revenue)
+        ]
+        files = sorted(str(path) for path in shop.root.rglob("*") if "__pycache__" not in str(path))
+        return (*tables, files)
+
+    before = fingerprint()
+    plan = shop.open().plan(shop.request(), record=False)
+    assert not plan.recorded
+    assert fingerprint() == before
+    assert shop.open().list() == []
+    recorded = shop.open().plan(shop.request())
+    assert recorded.recorded
+    assert [run.run_id for run in shop.open().list()] == [recorded.run_id]
+    assert fingerprint()[:2] == before[:2]
+
+
+def test_an_overlapping_open_run_blocks_a_second_plan(shop: Shop) -> None:
+    control = shop.open()
+    first = control.plan(shop.request()).run_id
+    codes = {each.code for each in control.plan(shop.request("2026-01-04", "2026-01-05"), record=False).findings}
+    assert "overlap.planned-run" in codes
+    control.run(first)
+    codes = {each.code for each in control.plan(shop.request("2026-01-04", "2026-01-05"), record=False).findings}
+    assert "overlap.open-run" in codes
+    codes = {each.code for each in control.plan(shop.request("2026-01-08", "2026-01-09"), record=False).findings}
+    assert not {each for each in codes if each.startswith("overlap")}
+
+
+def test_a_published_run_cannot_be_cancelled(shop: Shop) -> None:
+    control = shop.open()
+    run_id = control.backfill(shop.request("2026-01-03", "2026-01-04")).run_id
+    with pytest.raises(StateConflict):
+        control.cancel(run_id)
