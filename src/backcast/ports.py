@@ -77,6 +77,9 @@ class StageTarget(Source, Protocol):
     def history(self, stage: Stage) -> tuple[StageCommit, ...]:
         """The stage's commits, oldest first, read from the table itself. Empty when there is no stage."""
 
+    def read_files(self, version: str | None, paths: frozenset[str], near: Predicate) -> DataFrame:
+        """Every row of exactly these files of a version; most of them match `near`."""
+
     def net_change(self, stage: Stage, staged: str, scope: Predicate) -> NetChange:
         """All commits of the stage up to `staged` folded into files added to and removed from the base."""
 
@@ -127,7 +130,7 @@ class Engine(Protocol):
     def digests(self, rows: DataFrame, parts: Mapping[str, Predicate]) -> dict[str, Digest]:
         """Rows and digest of each part, in one job.
 
-        Parts must not overlap; a part without rows gets the empty digest.
+        A row belongs to the first part that it matches; an empty part has the empty digest.
         """
 
     def key_problems(self, rows: DataFrame, key: tuple[str, ...]) -> tuple[int, int, str]:

@@ -20,7 +20,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.transforms import DayTransform, IdentityTransform
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
     DateType,
     DecimalType,
@@ -111,8 +111,7 @@ class Lake:
     def create(self) -> None:
         """Both tables: the input right, the output as the old code computed it."""
         self.catalog.create_namespace(self.namespace)
-        days = PartitionSpec(PartitionField(3, 1000, DayTransform(), "sold_at_day"))
-        table = self.catalog.create_table((self.namespace, "sales"), _SALES_SCHEMA, partition_spec=days)
+        table = self.catalog.create_table((self.namespace, "sales"), _SALES_SCHEMA)
         table.append(pa.Table.from_pylist(sales(), schema=table.schema().as_arrow()))
         day = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
         self.catalog.create_table((self.namespace, "revenue"), _REVENUE_SCHEMA, partition_spec=day)

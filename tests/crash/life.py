@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -26,6 +26,7 @@ from tests.crash.lake import SCOPE, Lake
 if TYPE_CHECKING:
     from backcast.testing.shop import Shop
 
+T = TypeVar("T")
 Verb = str
 GOALS: dict[Verb, frozenset[RunState]] = {
     "run": frozenset({RunState.ACCEPTED}),
@@ -93,7 +94,7 @@ class Life:
         except StateConflict:
             assert self.state in GOALS.get(verb, frozenset()), f"{verb} is refused, yet the run is {self.state}"
 
-    def look[T](self, question: Callable[[ControlPlane], T]) -> T:
+    def look(self, question: Callable[[ControlPlane], T]) -> T:
         with closing(Wiring(load_project(self.shop.root))) as world:
             return question(ControlPlane(world))
 

@@ -41,9 +41,8 @@ def dispatch(arguments: list[str]) -> int:
         return screen.fail(usage(error))
     except BackcastError as error:
         return screen.fail(error)
-    except KeyboardInterrupt:
-        screen.note("stopped")
-        return INTERRUPTED
+    except KeyboardInterrupt as signal:
+        return screen.stop(getattr(signal, "exit_code", INTERRUPTED), getattr(signal, "hint", ""))
     except Exception as error:  # noqa: BLE001 - the last resort: a sentence instead of a traceback
         return screen.fail(unexpected(error), trace=traceback.format_exc())
 

@@ -68,6 +68,14 @@ class Screen:
             sys.stderr.write(shown.rstrip() + "\n")
         return error.exit_code
 
+    def stop(self, exit_code: int, hint: str) -> int:
+        """Say that a signal ended the command."""
+        if self.json:
+            self.write_json({"error": {"code": "stopped", "message": "stopped", "hint": hint, "exit_code": exit_code}})
+        else:
+            self.note(f"stopped; {hint}" if hint else "stopped")
+        return exit_code
+
     def _print_error(self, lines: Sequence[RenderableType]) -> None:
         self.flush()
         for line in lines:

@@ -1,1 +1,1 @@
-"""A sample lake, a live writer and a restatement from plan to undo."""
+"""The product told as a story on a sample lake: `python -m backcast.demo`, or `make demo`."""

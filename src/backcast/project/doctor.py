@@ -40,8 +40,6 @@ def _project_probes(wiring: Wiring) -> Iterator[Probe]:
     yield _tried("store", lambda: _store(wiring))
     yield _disk(wiring)
     yield _memory(wiring)
-    for pipeline in project.config.pipelines:
-        yield _tried(f"pipeline {pipeline}", partial(_pipeline, wiring, pipeline))
 
 
 def _store(wiring: Wiring) -> str:
@@ -84,6 +82,9 @@ def _spark_probes(wiring: Wiring) -> Iterator[Probe]:
     yield started
     if not started.ok:
         return
+    # After Spark: modules may define functions that need a session.
+    for name in wiring.project.config.pipelines:
+        yield _tried(f"pipeline {name}", partial(_pipeline, wiring, name))
     for name in wiring.project.config.catalogs:
         yield _tried(f"catalog {name}", partial(_catalog, wiring, name))
     for name, dataset in wiring.project.config.datasets.items():

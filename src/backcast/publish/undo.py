@@ -159,7 +159,7 @@ def _rewritten(job: PublishJob, publication: Publication, head: str | None) -> C
     write = StageWrite(("undo",), job.check_lease(), scope, exact=job.manifest.scope.exact)
     staged = target.write(stage, write, rows).version
     net = target.net_change(stage, staged, scope)
-    if net.outside:
+    if net.outside and not job.manifest.scope.exact:
         raise UndoRefused(
             "the rewritten files are not proven to lie in the scope", hint="report this", files=len(net.outside)
         )

@@ -11,6 +11,7 @@ from datetime import datetime
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.manifest import Manifest
 from backcast.model.run import Chunk, StageRecord
+from backcast.model.scope import Predicate
 from backcast.model.states import ChunkState
 from backcast.model.table import NetChange, Stage, TableIdentity
 from backcast.model.verdict import Check, PartitionDigest, Verdict
@@ -41,11 +42,11 @@ def validate(validation: Validation) -> Verdict:
     digests = validation.engine.digests(rows, parts)
     checks = [
         _complete(validation),
-        _in_scope(net),
+        _carried_over(validation, net) if manifest.scope.exact else _in_scope(net),
         _schema(manifest.target.identity, target.facts().identity),
         _counts(validation, digests),
         _digests(validation, digests),
-        _files(validation, net, digests),
+        *([] if manifest.scope.exact else [_files(net, digests)]),
         *_keys(validation),
     ]
     return Verdict(
@@ -120,21 +121,26 @@ def _digests(validation: Validation, digests: dict[str, Digest]) -> Check:
     return Check(name="digests", passed=same, detail=detail)
 
 
-def _files(validation: Validation, net: NetChange, digests: dict[str, Digest]) -> Check:
-    """Row counts of the files themselves; in an exact scope the difference must be the rows carried over."""
-    added, removed = sum(file.rows for file in net.added), sum(file.rows for file in net.removed)
-    inside = sum(digest.rows for digest in digests.values())
-    if not validation.manifest.scope.exact:
-        return Check(
-            name="file counts", passed=added == inside, detail=f"{added:,} rows in added files, {inside:,} in scope"
-        )
-    base = validation.target.read(validation.stage.base, validation.manifest.scope.predicate).count()
-    carried, there = added - inside, removed - base
-    return Check(
-        name="rows carried over",
-        passed=carried == there,
-        detail=f"{carried:,} carried over of {there:,} beside the scope",
-    )
+def _files(net: NetChange, digests: dict[str, Digest]) -> Check:
+    """Row counts of the files themselves."""
+    added, inside = sum(file.rows for file in net.added), sum(digest.rows for digest in digests.values())
+    detail = f"{added:,} rows in added files, {inside:,} in scope"
+    return Check(name="file counts", passed=added == inside, detail=detail)
+
+
+def _carried_over(validation: Validation, net: NetChange) -> Check:
+    """An exact scope cuts files: what lies beside it in the files added must be what lay beside it in those removed."""
+    scope = validation.manifest.scope.predicate
+    parts = {"scope": scope, "beside": Predicate()}
+    beside = []
+    for version, files in ((validation.stage.base, net.removed), (validation.staged, net.added)):
+        rows = validation.target.read_files(version, frozenset(file.path for file in files), scope)
+        beside.append(validation.engine.digests(rows, parts)["beside"])
+    before, after = beside
+    detail = f"{after.rows:,} rows beside the scope, digest {after.short()}"
+    if before != after:
+        detail = f"{before.rows:,} rows beside the scope became {after.rows:,}, digest {before.short()} became {after.short()}"
+    return Check(name="rows carried over", passed=before == after, detail=detail)
 
 
 def _keys(validation: Validation) -> list[Check]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+from backcast.errors import Drifted
 from backcast.model.table import FileRef
 from backcast.spark.iceberg.handle import snapshot_of
 
@@ -58,6 +60,26 @@ def data_files(handle: TableHandle, table: Any, version: str, expression: Any) -
     """Path -> DataFile with column statistics, ready to be added to or removed from the table."""
     files = (task.file() for task in _tasks(handle, table, version, expression, stats=True))
     return {data_file.location(): data_file for data_file in files}
+
+
+def stage_tasks(handle: TableHandle, table: Any, version: str, paths: frozenset[str], expression: Any) -> str:
+    """Hand the reading of exactly these files to Spark; the returned id is for its option `scan-task-set-id`."""
+    found: dict[str, Any] = {}
+    for attempt in (expression, handle.java("expressions.Expressions").alwaysTrue()):
+        for task in _tasks(handle, table, version, attempt, stats=False):
+            path = task.file().location()
+            if path in paths:
+                found[path] = task
+        if found.keys() == paths:
+            break
+    else:
+        raise Drifted(f"{len(paths - found.keys())} files are not in version {version}", file=min(paths - found.keys()))
+    tasks = handle.java_list()
+    for task in found.values():
+        tasks.add(task)
+    set_id = uuid4().hex
+    handle.java("spark.ScanTaskSetManager").get().stageTasks(table, set_id, tasks)
+    return set_id
 
 
 def _tasks(handle: TableHandle, table: Any, version: str, expression: Any, *, stats: bool) -> Iterator[Any]:

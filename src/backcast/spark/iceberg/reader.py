@@ -10,7 +10,7 @@ from backcast.model.table import FileList, TableFacts
 from backcast.spark.gateway import jvm_errors
 from backcast.spark.iceberg.expressions import to_expression
 from backcast.spark.iceberg.facts import table_facts
-from backcast.spark.iceberg.files import plan_files
+from backcast.spark.iceberg.files import plan_files, stage_tasks
 from backcast.spark.iceberg.handle import TableHandle, snapshot_of
 from backcast.spark.predicates import to_column
 
@@ -51,3 +51,14 @@ class IcebergReader:
             frame = spark.read.option("snapshot-id", version).table(quoted)
             types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
             return frame.where(to_column(predicate, types)) if predicate.clauses else frame
+
+    def read_files(self, version: str | None, paths: frozenset[str], near: Predicate) -> DataFrame:
+        """Every row of exactly these files. `near` helps to find them: where it does not, the whole version is listed."""
+        with self._errors("reading files of"):
+            table = self._handle.load()
+            spark, quoted = self._handle.spark, self._handle.quoted
+            if version is None or not paths:
+                return spark.table(quoted).where("false")
+            expression = to_expression(self._handle, near, self._handle.types(table))
+            set_id = stage_tasks(self._handle, table, version, paths, expression)
+            return spark.read.option("scan-task-set-id", set_id).table(quoted)
