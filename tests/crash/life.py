@@ -53,7 +53,7 @@ class DoomedWiring(Wiring):
 
 @cache
 def _dead_process() -> processes.ProcessIdentity:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as process:
         identity = processes.identify(process.pid)
     assert identity is not None
     assert not processes.is_alive(identity)

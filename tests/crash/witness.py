@@ -43,7 +43,7 @@ class Witness:
     `may_write_in_scope` says when the flow allows live rows in scope; outside it they arrive all the time.
     """
 
-    def __init__(self, lake: Lake, may_write_in_scope: Callable[[], bool], pause: float = 0.25) -> None:
+    def __init__(self, lake: Lake, may_write_in_scope: Callable[[], bool], pause: float = 0.4) -> None:
         self.acknowledged: list[Row] = []
         self.views: list[View] = []
         self._lake = lake

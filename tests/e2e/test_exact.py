@@ -123,3 +123,15 @@ def test_live_rows_beside_an_exact_scope_are_kept_and_inside_it_stop_the_publish
     with pytest.raises(ScopeChanged):
         copy.control.publish(second)
     assert copy.rows() == before
+
+
+def test_every_commit_of_an_exact_stage_names_its_chunk_and_token(shop: Shop, lake_root: Path) -> None:
+    """A late DELETE without a token could empty a chunk unseen."""
+    copy = Copy(shop, lake_root, "PARTITIONED BY (days(sold_at))")
+    where = (ValueClause(column="shop", values=("S1",)),)
+    run_id = copy.accepted(Request(pipeline="copy", start="2026-01-04", end="2026-01-06", where=where))
+    summaries = shop.spark.sql(f"SELECT summary FROM {copy.table}.snapshots ORDER BY committed_at").collect()
+    staged = [row[0] for row in summaries[1:]]
+    assert [each["backcast.chunks"] for each in staged] == ['["2026-01-04"]'] * 2 + ['["2026-01-05"]'] * 2
+    assert {each["backcast.run"] for each in staged} == {run_id}
+    assert all(each["backcast.token"] and each["backcast.chunks"] for each in staged)

@@ -48,6 +48,8 @@ class ProgressView:
             return
         if self._bar is not None and self._task is not None:
             done, total = document["done"], document["total"] or None
+            if total is None:
+                self._bar.reset(self._task, total=None)
             label = _WORDS.get(document["step"], document["step"])
             self._bar.update(self._task, description=label, completed=done, total=total)
             self._bar.update(self._task, count=counted(document), pace=pace(document))

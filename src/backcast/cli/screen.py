@@ -55,7 +55,7 @@ class Screen:
     def note(self, text: str) -> None:
         """A line beside the answer; silent under `--json`."""
         if not self.json:
-            self.err.print(text, style="dim")
+            self.err.print(text, style="dim", soft_wrap=not self.err.is_terminal)
 
     def fail(self, error: BackcastError, trace: str = "") -> int:
         """Print the error and give its exit code."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from backcast.cli.options import Common
     from backcast.cli.protocol import Verb
 
+__all__ = ["SparkChild", "Working", "screen_of", "working"]
+
 
 class Working:
     """A child and a screen together: each `call` shows its progress and gives the answer."""

@@ -1,4 +1,4 @@
-"""The story: a table is wrong, it is mended beside a live writer, a worse mending is stopped, the first is taken back."""
+"""The story: a table is wrong and gets mended beside a live writer; a worse mending is stopped; the first is undone."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def _publish(scene: Scene, run_id: str) -> None:
 def _worse(scene: Scene) -> None:
     scene.narrator.chapter("A worse restatement: validation stops it")
     scene.narrator.say(
-        """Somebody enters Lyon twice in the table of shops. The next restatement joins with it, so that Lyon's days come
-        out twice."""
+        """Somebody enters Lyon twice in the table of shops. The next restatement joins with it, so that Lyon's days
+        come out twice."""
     )
     scene.lake.spark.sql("INSERT INTO lake.shop.shops VALUES (1, 'Lyon')")
     _typed(scene, 0, "plan", "daily", "--from", "2026-01-10", "--to", "2026-01-13", "--reason", "one more correction")

@@ -19,7 +19,8 @@ from backcast.targets.iceberg.retries import REF_ATTEMPTS, retrying
 
 def forget(handle: TableHandle, wanted: Forget) -> int:
     """The number of files deleted. Never forgets what main or a ref that stays points at."""
-    if MAIN in (*wanted.refs, wanted.branch):
+    names = {*wanted.refs} | ({wanted.branch} if wanted.branch else set())
+    if MAIN in names:
         raise Refused("main is the live table: it is never dropped")
     reach: Reach | None = None
     for attempt in retrying(REF_ATTEMPTS):
@@ -27,8 +28,8 @@ def forget(handle: TableHandle, wanted: Forget) -> int:
             table = handle.load()
             metadata = table.operations().current()
             refs = _refs(handle, metadata)
-            drop = [name for name in (*wanted.refs, wanted.branch) if name in refs]
-            versions = _versions(metadata, wanted, refs)
+            drop = names & refs.keys()
+            versions = _versions(metadata, wanted.versions, drop, refs)
             if not drop and not versions:
                 return 0
             if reach is None or reach.versions != versions:
@@ -43,12 +44,13 @@ def _refs(handle: TableHandle, metadata: Any) -> dict[str, str]:
     return {name: str(refs.get(name).snapshotId()) for name in handle.items(refs.keySet())}
 
 
-def _versions(metadata: Any, wanted: Forget, refs: dict[str, str]) -> frozenset[str]:
-    dropped = {*wanted.refs, wanted.branch}
-    pinned = {version for name, version in refs.items() if name not in dropped}
-    versions = {version for version in wanted.versions if metadata.snapshot(int(version)) is not None}
-    if wanted.branch in refs:
-        versions |= _only_on_branch(metadata, wanted.branch, refs)
+def _versions(metadata: Any, wanted: tuple[str, ...], drop: set[str], refs: dict[str, str]) -> frozenset[str]:
+    """Each branch to drop takes its own snapshots with it: left behind, they mislead a later expiry."""
+    pinned = {version for name, version in refs.items() if name not in drop}
+    versions = {version for version in wanted if metadata.snapshot(int(version)) is not None}
+    for name in drop:
+        if metadata.ref(name).isBranch():
+            versions |= _only_on_branch(metadata, name, refs)
     return frozenset(versions - pinned)
 
 
@@ -58,32 +60,29 @@ def _only_on_branch(metadata: Any, branch: str, refs: dict[str, str]) -> set[str
     Refs that are about to go count as well: the base tag ends the walk where the stage began, also when main's own
     chain no longer reaches the base.
     """
-    others = {version for name, version in refs.items() if name != branch}
-    reached = set().union(*(_ancestors(metadata, version) for version in others)) if others else set()
+    reached: set[str] = set()
+    for name, version in refs.items():
+        if name != branch:
+            reached |= _ancestors(metadata, version, reached)
+    return _ancestors(metadata, refs[branch], reached)
+
+
+def _ancestors(metadata: Any, start: str, known: set[str]) -> set[str]:
+    """The snapshot and what it descends from, up to the first that is known already or that the metadata lacks."""
     found: set[str] = set()
-    for version in _ancestors(metadata, refs[branch]):
-        if version in reached:
-            break
-        found.add(version)
-    return found
-
-
-def _ancestors(metadata: Any, start: str) -> list[str]:
-    """The snapshot and what it descends from, newest first, as far as the metadata knows."""
-    found: list[str] = []
     version: str | None = start
-    while version is not None:
+    while version is not None and version not in known:
         snapshot = metadata.snapshot(int(version))
         if snapshot is None:
             break
-        found.append(version)
+        found.add(version)
         version = parent_of(snapshot)
     return found
 
 
-def _commit(handle: TableHandle, table: Any, metadata: Any, drop: list[str], versions: frozenset[str]) -> None:
+def _commit(handle: TableHandle, table: Any, metadata: Any, drop: set[str], versions: frozenset[str]) -> None:
     builder = handle.java("TableMetadata").buildFrom(metadata)
-    for name in drop:
+    for name in sorted(drop):
         builder = builder.removeRef(name)
     snapshots = handle.java_list()
     for version in sorted(versions):

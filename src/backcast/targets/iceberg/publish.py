@@ -111,7 +111,10 @@ def _prepare(table: Any, change: Change, scope: Any, removed: list[Any], added: 
         overwrite.set(key, value)
     overwrite.commit()
     version = transaction.table().currentSnapshot().snapshotId()
-    transaction.manageSnapshots().createTag(change.fence, version).commit()
+    refs = transaction.manageSnapshots().createTag(change.fence, version)
+    for name, kept in change.keep:
+        refs = refs.createTag(name, int(kept))
+    refs.commit()
     return transaction, str(version)
 
 

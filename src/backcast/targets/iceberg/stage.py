@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from backcast import faults
@@ -82,10 +84,27 @@ def _replace_files(handle: TableHandle, stage: Stage, write: StageWrite, rows: D
 
 
 def _replace_rows(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFrame) -> None:
-    """Two commits. Only the second carries the token: a stage cut short between them counts as not written."""
+    """Two commits, both with the token: a late DELETE of a stale process is as much a stray as its rows would be.
+
+    Nothing is recorded before the second has landed, so a stage cut short between them counts as not written.
+    """
     where = to_sql(write.predicate, handle.types(handle.load()))
-    handle.spark.sql(f"DELETE FROM {handle.branch(stage.branch)} WHERE {where}")
+    with _session_properties(handle, stage_properties(stage.run_id, write.chunk_ids, write.token)):
+        handle.spark.sql(f"DELETE FROM {handle.branch(stage.branch)} WHERE {where}")
     _writer(handle, stage, write, rows).append()
+
+
+@contextmanager
+def _session_properties(handle: TableHandle, properties: dict[str, str]) -> Iterator[None]:
+    """SQL takes no write options: the session's settings are the only way to a snapshot property."""
+    names = {f"spark.sql.iceberg.snapshot-property.{key}": value for key, value in properties.items()}
+    for name, value in names.items():
+        handle.spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in names:
+            handle.spark.conf.unset(name)
 
 
 def _writer(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFrame) -> Any:
