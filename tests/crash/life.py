@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -20,8 +20,9 @@ from backcast.model.states import ChunkState, RunState
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
 from backcast.spark import processes
-from backcast.testing.faults import SimulatedCrash, crash_at
+from backcast.testing.faults import SimulatedCrash, crash_at, nothing, trace
 from tests.crash.lake import SCOPE, Lake
+from tests.crash.witness import Witness
 
 if TYPE_CHECKING:
     from backcast.testing.shop import Shop
@@ -70,16 +71,19 @@ class Life:
     ghosts: list[str] = field(default_factory=list)
     """Runs that were planned by a command that died before it could say so."""
 
+    meanwhile: Callable[[str], None] = nothing
+    """What others do at every point."""
+
     def do(self, verb: Verb) -> None:
         """The command, undisturbed."""
-        with closing(Wiring(load_project(self.shop.root))) as world:
+        with closing(Wiring(load_project(self.shop.root))) as world, trace(self.meanwhile):
             self._perform(ControlPlane(world), verb)
 
     def crash(self, verb: Verb, point: str, occurrence: int = 1) -> None:
         """The command until the point, where it dies. Fails when it never gets there."""
         with (
             closing(DoomedWiring(load_project(self.shop.root))) as world,
-            crash_at(point, occurrence) as reached,
+            crash_at(point, occurrence, self.meanwhile) as reached,
             pytest.raises(SimulatedCrash, match=point),
         ):
             self._perform(ControlPlane(world), verb)
@@ -101,6 +105,14 @@ class Life:
     @property
     def state(self) -> RunState:
         return self._run(self.run_id).state
+
+    @contextmanager
+    def witnessed(self) -> Iterator[Witness]:
+        """With a live writer and a reader beside it."""
+        with Witness(self.lake, self.accepts_live_rows_in_scope) as witness:
+            self.meanwhile = witness.strike
+            yield witness
+        self.meanwhile = nothing
 
     def accepts_live_rows_in_scope(self) -> bool:
         """From the moment the base is recorded; before it they are drift."""
@@ -131,6 +143,10 @@ class Life:
         return self.look(lambda control: control.status(run_id).run)
 
     def _perform(self, control: ControlPlane, verb: Verb) -> None:
+        import time; t=time.time()
+        try: self._perform2(control, verb)
+        finally: print("TIMING", verb, round(time.time()-t,2))
+    def _perform2(self, control: ControlPlane, verb: Verb) -> None:
         match verb:
             case "plan":
                 plan = control.plan(self.shop.request(*SCOPE))

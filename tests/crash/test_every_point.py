@@ -12,7 +12,6 @@ import pytest
 from backcast.faults import POINTS
 from backcast.model.states import RunState
 from tests.crash.life import Life
-from tests.crash.witness import Witness
 
 STEPS = {"plan": "plan", "run": "run", "stage": "run", "chunk": "run", "validate": "run"}
 """The command that passes a point, where it is not called like the point's first word."""
@@ -35,7 +34,7 @@ def test_the_lives_below_cover_every_point() -> None:
 def test_a_crash_on_the_way_to_publish(new_life: Callable[..., Life], point: str, occurrence: int) -> None:
     """The table ends with the restated scope and every live row exactly once."""
     life = new_life()
-    with Witness(life.lake, life.accepts_live_rows_in_scope) as witness:
+    with life.witnessed() as witness:
         for verb in ("plan", "run", "publish"):
             if verb == STEPS.get(point.partition(".")[0], point.partition(".")[0]):
                 life.crash(verb, point, occurrence)
@@ -55,7 +54,7 @@ def test_a_crash_on_the_way_to_publish(new_life: Callable[..., Life], point: str
 def test_a_crash_on_the_way_to_undo(new_life: Callable[..., Life], point: str) -> None:
     """The scope is as before, and what the live writer wrote since is still there."""
     life = new_life()
-    with Witness(life.lake, life.accepts_live_rows_in_scope) as witness:
+    with life.witnessed() as witness:
         for verb in ("plan", "run", "publish"):
             life.do(verb)
         life.crash("undo", point)
@@ -72,7 +71,7 @@ def test_a_crash_on_the_way_to_undo(new_life: Callable[..., Life], point: str) -
 def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str, before: str) -> None:
     """Nothing of the run stays behind, neither of a complete one nor of one that died while it worked."""
     life = new_life()
-    with Witness(life.lake, life.accepts_live_rows_in_scope) as witness:
+    with life.witnessed() as witness:
         life.do("plan")
         if before:
             life.crash("run", before)
@@ -92,7 +91,7 @@ def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str,
 def test_a_crash_on_the_way_through_gc(new_life: Callable[..., Life], point: str, undone: bool) -> None:
     """All refs of the run are gone, and no row with them."""
     life = new_life(undo_window="0s")
-    with Witness(life.lake, life.accepts_live_rows_in_scope) as witness:
+    with life.witnessed() as witness:
         for verb in ("plan", "run", "publish", *(["undo"] if undone else [])):
             life.do(verb)
         life.crash("gc", point)

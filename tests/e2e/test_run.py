@@ -105,10 +105,17 @@ def test_warm_up_rows_reach_the_transform_and_are_cut_from_its_output(shop: Shop
             "no rate for EUR",
         ),
         ('inputs["sales"]', 'inputs["orders"]', "code.raises", "orders"),
+        ('inputs["sales"]', 'ctx.spark.table("NAMESPACE.sales")', "input.undeclared", "sales on its own"),
+        (
+            'inputs["sales"]',
+            'inputs["sales"].where(F.expr("id IN (SELECT sales FROM NAMESPACE.revenue)"))',
+            "input.undeclared",
+            "revenue on its own",
+        ),
     ],
 )
 def test_a_plan_is_refused_with_the_reason_named(shop: Shop, old: str, new: str, code: str, names: str) -> None:
-    edit(shop, old, new)
+    edit(shop, old, new.replace("NAMESPACE", shop.namespace))
     found = blocking(shop)
     assert names in found[code], found
     assert shop.open().list() == []
@@ -132,7 +139,7 @@ def test_an_input_version_that_was_expired_is_drift(shop: Shop) -> None:
     run_id = shop.open().plan(shop.request()).run_id
     shop.spark.sql(f"INSERT INTO {shop.sales} VALUES (-1, 'S0', TIMESTAMP'2026-01-09 01:00:00Z', 1.00, 1)")
     shop.spark.sql(
-        f"CALL lake.system.expire_snapshots(table => '{shop.sales}', older_than => TIMESTAMP'2100-01-01', retain_last => 1)"
+        f"CALL lake.system.expire_snapshots('{shop.sales}', older_than => TIMESTAMP'2100-01-01', retain_last => 1)"
     ).collect()
     with pytest.raises(Drifted):
         shop.open().run(run_id)
@@ -176,3 +183,21 @@ def test_a_published_run_cannot_be_cancelled(shop: Shop) -> None:
     run_id = control.backfill(shop.request("2026-01-03", "2026-01-04")).run_id
     with pytest.raises(StateConflict):
         control.cancel(run_id)
+
+
+def test_a_python_function_that_raises_fails_its_chunk_with_its_own_words(shop: Shop) -> None:
+    edit(
+        shop,
+        "    return (",
+        "    from pyspark.sql.types import LongType\n\n"
+        "    @F.udf(LongType())\n"
+        "    def picky(number):\n"
+        "        raise ValueError('no rate for EUR')\n\n"
+        "    sales = sales.withColumn('quantity', picky('quantity'))\n"
+        "    return (",
+    )
+    control = shop.open()
+    plan = control.plan(shop.request("2026-01-03", "2026-01-04"))
+    assert "code.python-functions" in {each.code for each in plan.findings}
+    with pytest.raises(ChunkFailed, match="no rate for EUR"):
+        control.run(plan.run_id)

@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from backcast import faults
-from backcast.errors import Conflict, Refused, StateConflict
+from backcast.errors import Conflict, OutcomeUnknown, Refused, StateConflict
+from backcast.spark.iceberg.handle import TableHandle
+from backcast.targets.iceberg.publish import _refusals
 from backcast.targets.iceberg.target import IcebergTarget
 from tests.spark.iceberg_kit import (
     day_table,
@@ -192,3 +195,22 @@ def test_publish_writes_no_data_file_and_lists_only_near_the_scope(spark: SparkS
     assert {row.top for row in files if row.file_path in published} == {90.0}
     assert len(files) == 3
     assert iceberg(spark, name).currentSnapshot().summary().get("added-data-files") == "1"
+
+
+def test_only_a_certain_refusal_counts_as_not_landed(spark: SparkSession, namespace: str) -> None:
+    """An unknown state stays unknown, also when a lost race caused it; so does an error of the catalog's database."""
+    name = day_table(spark, namespace)
+    target = IcebergTarget(spark, name)
+    _, net = restated(spark, target, days(1, 1))
+    change = publication(net, target.movement(net.base, days(1, 1)), days(1, 1))
+    handle = TableHandle(spark, name)
+    kinds = spark._jvm.org.apache.iceberg.exceptions
+    race = kinds.CommitFailedException("overtaken", spark._jvm.java.util.ArrayList().toArray())
+    raised = {
+        race: Conflict,
+        kinds.CommitStateUnknownException(race): OutcomeUnknown,
+        spark._jvm.java.lang.IllegalStateException("the database went away"): OutcomeUnknown,
+    }
+    for java, expected in raised.items():
+        with pytest.raises(expected), _refusals(handle, change, landing=True):
+            raise Py4JJavaError("commitTransaction", java)

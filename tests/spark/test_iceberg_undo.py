@@ -141,6 +141,11 @@ def test_forget_takes_exactly_what_it_is_told(spark: SparkSession, namespace: st
     assert on_disk(name, spark) == files
     assert gone >= 4
     assert target.forget(wanted) == 0
+
+    second = open_stage(target, "r2")
+    write(target, second, days(1, 1), frame(spark, [(0, 1, 5.0)]))
+    target.forget(Forget(refs=(second.branch, second.base_tag), versions=(), branch=None))
+    assert snapshot_ids(spark, name) == others, "a branch among the refs takes its snapshots with it"
     assert len(rows_of(spark, name)) == 13
 
 

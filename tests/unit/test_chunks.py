@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -80,7 +81,7 @@ def test_chunks_cover_the_scope_without_gap_or_overlap(
         clause.time.value(clause.ranges[-1][1]),
     )
     assert all(low < high for low, high in found)
-    assert all(left[1] == right[0] for left, right in zip(found, found[1:], strict=False))
+    assert all(left[1] == right[0] for left, right in pairwise(found))
     assert len({chunk.id for chunk in chunks}) == len(chunks)
 
 

@@ -1,4 +1,4 @@
-"""Intervals and how zones cut them. Every property holds for any zone, grain and window, also across missing hours and days."""
+"""Intervals and how zones cut them: any zone, grain and window, also across missing hours and days."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ZONES = (
     "Asia/Beirut",
 )
 
-instants = st.datetimes(min_value=datetime(1990, 1, 1), max_value=datetime(2037, 1, 1)).map(
-    lambda each: each.replace(tzinfo=UTC, microsecond=0)
+instants = st.integers(0, 47 * 365 * 86_400).map(
+    lambda seconds: datetime(1990, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
 )
 windows = st.tuples(instants, st.timedeltas(min_value=timedelta(seconds=1), max_value=timedelta(days=400))).map(
     lambda each: Interval(start=each[0], end=each[0] + each[1])
@@ -80,7 +80,7 @@ def test_a_day_that_does_not_exist_is_no_piece() -> None:
 
 def test_a_day_starts_at_its_first_instant_even_when_midnight_is_skipped() -> None:
     start = t.start_of_day(date(2018, 11, 4), "America/Sao_Paulo")
-    assert t.local(start, "America/Sao_Paulo") == datetime(2018, 11, 4, 1)
+    assert t.local(start, "America/Sao_Paulo").isoformat() == "2018-11-04T01:00:00"
 
 
 def test_a_day_with_25_hours_has_25_hours() -> None:

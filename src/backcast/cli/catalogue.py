@@ -9,7 +9,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "The flow": {
         "plan": "Show what a run would change, and record it; no table is touched.",
-        "run": "Compute the chunks of a planned run on its stage, then validate them.",
+        "run": "Compute the chunks of a run on its hidden stage and validate them.",
         "diff": "Compare the stage of a run with the table, chunk by chunk.",
         "validate": "Check the stage of a run again and print the verdict.",
         "publish": "Make a validated stage visible in one commit.",

@@ -53,8 +53,10 @@ class Worker:
         try:
             while (job := jobs.get()) is not None:
                 self.busy.set()
-                self._send(self._answer(job))
+                answer = self._answer(job)
+                # Before it is sent: who has the answer may close the other end at once, and means no harm by it.
                 self.busy.clear()
+                self._send(answer)
         except KeyboardInterrupt:
             self.busy.clear()
             with suppress(BrokenPipeError):
@@ -131,7 +133,8 @@ def _jobs(busy: threading.Event) -> queue.SimpleQueue[Job | None]:
 
     def listen() -> None:
         detached = False
-        for line in sys.stdin.buffer:
+        # Unbuffered: a buffer's lock, held by this thread, would abort the interpreter when it ends meanwhile.
+        for line in open(0, "rb", buffering=0, closefd=False):  # noqa: SIM115 - not ours to close
             job = Job.read(line)
             detached = detached or job.detached
             waiting.put(job)

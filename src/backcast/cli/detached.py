@@ -11,7 +11,6 @@ import json
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +75,13 @@ def is_working(project: Path, run_id: str) -> bool:
     return False
 
 
-def failure(project: Path, run_id: str, since: datetime) -> BackcastError | None:
+def failure(project: Path, run_id: str, since: float) -> BackcastError | None:
     """Why the last detached child of this run ended without an answer or with an error; None when it did not.
 
-    A child that ended before `since`, the last change of the run, has nothing to say about it any more.
+    A child that ended before `since`, the time of the last change of the run, has nothing to say about it any more.
     """
     path = _messages(project, run_id)
-    if not path.exists() or is_working(project, run_id) or path.stat().st_mtime < since.timestamp():
+    if not path.exists() or is_working(project, run_id) or path.stat().st_mtime < since:
         return None
     first, *lines = path.read_bytes().splitlines() or [b"{}"]
     log = json.loads(first or b"{}").get("log", "")

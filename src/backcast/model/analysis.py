@@ -18,3 +18,9 @@ class Analysis:
     """The result depends on the order of rows, which Spark does not promise."""
     opaque: tuple[str, ...] = ()
     """Python functions, which nobody can look into."""
+    tables: tuple[str, ...] = ()
+    """Every table that the plan reads, also in subqueries."""
+    unpinned: tuple[str, ...] = ()
+    """Tables that the plan reads at whatever version they have by then."""
+    files: bool = False
+    """The plan reads files directly."""

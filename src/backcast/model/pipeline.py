@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -74,7 +74,7 @@ class PipelineSpec:
     warm_up_before: timedelta = timedelta()
     warm_up_after: timedelta = timedelta()
     cut: Cut = Cut.WIDEN
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
     """As declared; `settings.spark` is empty here and filled by whoever plans, from `World.result_settings()`."""
 
 

@@ -244,6 +244,30 @@ def schema_findings(
     return found
 
 
+def pinning_findings(analysis: Analysis, inputs: Iterable[InputPin]) -> list[Finding]:
+    """What the transform reads besides its declared inputs would be read at whatever version it has by then."""
+    empty = {pin.identity.name for pin in inputs if pin.version is None}
+    declared = {pin.identity.name for pin in inputs}
+    loose = (set(analysis.tables) - declared) | (set(analysis.unpinned) - empty)
+    found = [
+        block(
+            "input.undeclared",
+            f"the transform reads {name} on its own, so nobody can say which version a run reads",
+            "declare it under `inputs` of the pipeline and take it from there",
+        )
+        for name in sorted(loose)
+    ]
+    if analysis.files:
+        found.append(
+            warn(
+                "input.files",
+                "the transform reads files on its own; they are not pinned",
+                "load them into a table and declare it under `inputs`",
+            )
+        )
+    return found
+
+
 def policy_findings(settings: Settings) -> list[Finding]:
     if settings.live_policy is LivePolicy.KEEP and not settings.key:
         return [

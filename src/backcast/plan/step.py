@@ -142,7 +142,8 @@ def _result_findings(
         ]
     columns = facts.identity.columns
     added = frozenset(LINEAGE_COLUMNS if planning.settings.lineage_columns else ())
-    found = preflight.schema_findings(analysis, columns, planning.settings, added)
+    found = preflight.pinning_findings(analysis, inputs)
+    found += preflight.schema_findings(analysis, columns, planning.settings, added)
     if not any(each.code.startswith("schema.") for each in found):
         have = {column.name for column in analysis.columns}
         try:

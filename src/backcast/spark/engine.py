@@ -16,7 +16,7 @@ from backcast.model.digest import EMPTY, Digest
 from backcast.model.scope import Predicate
 from backcast.model.table import Column
 from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row
-from backcast.spark.inspection import inspect
+from backcast.spark.inspection import inspect, tables
 from backcast.spark.predicates import quote, to_column
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SparkEngine:
     """Looks into rows on behalf of the flow. Holds no state."""
 
     def analyse(self, rows: DataFrame) -> Analysis:
-        return Analysis(_columns(rows), *inspect(rows))
+        return Analysis(_columns(rows), *inspect(rows), *tables(rows))
 
     def conform(self, rows: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
         have = {column.name: column for column in _columns(rows)}

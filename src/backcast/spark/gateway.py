@@ -72,6 +72,22 @@ def causes(error: BaseException) -> tuple[Cause, ...]:
     return tuple(found)
 
 
+def answered(error: BaseException) -> bool:
+    """Whether Spark itself reported the failure, as opposed to going away."""
+    return bool(causes(error) or _told_by_python(error))
+
+
+def _told_by_python(error: BaseException) -> tuple[Cause, ...]:
+    """What a Python worker raised reaches us as text only: pyspark drops the Java exception that brought it."""
+    from pyspark.errors import PySparkException
+
+    if not isinstance(error, PySparkException):
+        return ()
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = next((line for line in reversed(lines) if not line.startswith(("at ", "File ", "SQLSTATE", "JVM "))), "")
+    return (Cause(type(error).__name__, told[:500]),)
+
+
 def find_cause(error: BaseException, kinds: frozenset[str]) -> Cause | None:
     """The innermost Java exception of one of these classes."""
     return next((cause for cause in reversed(causes(error)) if cause.kind in kinds), None)
@@ -81,7 +97,7 @@ def translate(error: BaseException, doing: str, **attributes: Any) -> BackcastEr
     """Our error for one that came through the gateway; None for an error that did not."""
     if isinstance(error, BackcastError) or not is_jvm_error(error):
         return None
-    chain = causes(error)
+    chain = causes(error) or _told_by_python(error)
     if not chain:
         return SparkFailed(
             f"Spark's JVM went away while {doing}: {_first_line(str(error)) or type(error).__name__}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ ORDER_DEPENDENT = {
     "Deduplicate": "dropDuplicates",
     "GlobalLimit": "limit",
 }
+_RELATION = re.compile(r"RelationV2\[[^\]]*\] (\S+)")
+_FILES = ("LogicalRelation", "HiveTableRelation")
 _OPAQUE = ("PythonUDF", "PythonUDAF", "PythonUDTF", "ScalaUDF", "ScalaUDAF", "ScalaAggregator")
 
 
@@ -55,6 +58,25 @@ def inspect(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], tuple[st
     ordered = {ORDER_DEPENDENT[name] for name, _ in names if name in ORDER_DEPENDENT}
     opaque = {str(node.get("name") or node.get("udfName") or name) for name, node in names if name in _OPAQUE}
     return tuple(sorted(nondeterministic)), tuple(sorted(ordered)), tuple(sorted(opaque))
+
+
+def tables(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Tables that the plan reads, those of them without a pinned version, and whether it reads files directly.
+
+    The leaves tell the version; only the plan's text shows tables inside subqueries, and there without version.
+    """
+    analysed = rows._jdf.queryExecution().analyzed()
+    leaves = analysed.collectLeaves()
+    names, unpinned, files = set(_RELATION.findall(analysed.toString())), set(), False
+    for index in range(leaves.size()):
+        leaf = leaves.apply(index)
+        kind = leaf.getClass().getSimpleName()
+        if kind == "DataSourceV2Relation":
+            names.add(leaf.name())
+            if not leaf.options().containsKey("snapshot-id"):
+                unpinned.add(leaf.name())
+        files = files or kind in _FILES
+    return tuple(sorted(names)), tuple(sorted(unpinned)), files
 
 
 def _walk(value: Any, nodes: list[dict[str, Any]]) -> None:

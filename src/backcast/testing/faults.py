@@ -1,8 +1,8 @@
 """End the process at a named point: the crash suite's trigger, armed in-process or through the environment.
 
-    BACKCAST_FAULT=publish.after-commit:python     SIGKILL to this process when it reaches the point
-    BACKCAST_FAULT=chunk.before-commit#2:jvm       the driver's JVM, at the second pass
-    BACKCAST_FAULT=publish.before-commit:both      JVM first, then this process
+BACKCAST_FAULT=publish.after-commit:python     SIGKILL to this process when it reaches the point
+BACKCAST_FAULT=chunk.before-commit#2:jvm       the driver's JVM, at the second pass
+BACKCAST_FAULT=publish.before-commit:both      JVM first, then this process
 """
 
 from __future__ import annotations
@@ -24,13 +24,21 @@ class SimulatedCrash(BaseException):
     """Not an Exception: nothing in the product may catch it and tidy up, just as nothing survives SIGKILL."""
 
 
+def nothing(point: str) -> None:
+    """What others do at a point when they do nothing."""
+
+
 @contextmanager
-def crash_at(point: str, occurrence: int = 1) -> Iterator[list[str]]:
-    """Raise SimulatedCrash at the given pass of the point; the list collects every point reached."""
+def crash_at(point: str, occurrence: int = 1, meanwhile: Callable[[str], None] = nothing) -> Iterator[list[str]]:
+    """Raise SimulatedCrash at the given pass of the point; the list collects every point reached.
+
+    `meanwhile` is what others do at every point, before the crash.
+    """
     reached: list[str] = []
 
     def hook(name: str) -> None:
         reached.append(name)
+        meanwhile(name)
         if name == point and reached.count(name) == occurrence:
             raise SimulatedCrash(name)
 
@@ -40,10 +48,15 @@ def crash_at(point: str, occurrence: int = 1) -> Iterator[list[str]]:
 
 
 @contextmanager
-def trace() -> Iterator[list[str]]:
+def trace(meanwhile: Callable[[str], None] = nothing) -> Iterator[list[str]]:
     """Collect every point reached; nothing is killed."""
     reached: list[str] = []
-    with _armed(reached.append):
+
+    def hook(name: str) -> None:
+        reached.append(name)
+        meanwhile(name)
+
+    with _armed(hook):
         yield reached
 
 

@@ -1,6 +1,6 @@
 """A small shop to restate: sales as input, revenue per day and shop as output, with a bug that the new code mends.
 
-Used by our own tests and good for yours: `Shop.create(root, spark, "lake.shop")` gives a project in a folder and its tables.
+Used by our own tests and good for yours: `Shop.create(...)` gives a project in a folder, and its tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DAYS = 10
 SHOPS = 4
 SALES_PER_DAY = 40
 
-_TRANSFORM = '''
+_TRANSFORM = """
 from pyspark.sql import functions as F
 
 import backcast
@@ -36,7 +36,7 @@ def revenue(inputs, ctx):
         sales.groupBy(F.to_date("sold_at").alias("day"), "shop")
         .agg(F.count(F.lit(1)).alias("sales"), F.sum(F.col("amount") * F.col("quantity")).alias("revenue"))
     )
-'''
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ class Shop:
         )
         spark.sql(
             f"""INSERT INTO {shop.revenue}
-            SELECT to_date(sold_at), shop, count(*), CAST(sum(amount) AS DECIMAL(30,2)) FROM {shop.sales} GROUP BY 1, 2"""
+            SELECT to_date(sold_at), shop, count(*), CAST(sum(amount) AS DECIMAL(30,2))
+            FROM {shop.sales} GROUP BY 1, 2"""
         )
         return shop
 
@@ -123,7 +124,8 @@ class Shop:
         return ControlPlane(Wiring(load_project(self.root)))
 
     def request(self, start: str = "2026-01-03", end: str = "2026-01-07") -> Request:
-        return Request(pipeline="revenue", start=start, end=end, reason="revenue forgot the quantity", requested_by="tests")
+        reason = "revenue forgot the quantity"
+        return Request(pipeline="revenue", start=start, end=end, reason=reason, requested_by="tests")
 
     def rows(self, version: str | None = None) -> Counter[tuple[object, ...]]:
         """Every row of the output as a multiset, now or at a version."""

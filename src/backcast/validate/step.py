@@ -75,7 +75,7 @@ def _in_scope(net: NetChange) -> Check:
         return Check(
             name="files in scope",
             passed=False,
-            detail=f"{len(net.outside)} of {len(net.added)} staged files may hold rows out of scope: {net.outside[0].path}",
+            detail=f"{len(net.outside)} of {len(net.added)} staged files may reach out of scope: {net.outside[0].path}",
         )
     return Check(
         name="files in scope",
@@ -139,7 +139,8 @@ def _carried_over(validation: Validation, net: NetChange) -> Check:
     before, after = beside
     detail = f"{after.rows:,} rows beside the scope, digest {after.short()}"
     if before != after:
-        detail = f"{before.rows:,} rows beside the scope became {after.rows:,}, digest {before.short()} became {after.short()}"
+        was, became = f"{before.rows:,} ({before.short()})", f"{after.rows:,} ({after.short()})"
+        detail = f"rows beside the scope and their digest changed: {was} became {became}"
     return Check(name="rows carried over", passed=before == after, detail=detail)
 
 

@@ -19,7 +19,7 @@ def run(
     detach: Annotated[bool, Parameter(help="Start it in the background and return at once.")] = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Compute the chunks of a planned run on its stage, then validate them."""
+    """Compute the chunks of a run on its hidden stage and validate them."""
     if detach:
         return _in_background(run_id, common)
     with working(common, "run") as work:

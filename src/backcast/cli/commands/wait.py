@@ -38,7 +38,7 @@ def wait(
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         ended = control.wait(known, timeout=left)
     show_status(common, screen_of(common), ended)
-    failure = detached.failure(project, known, ended.updated_at)
+    failure = detached.failure(project, known, ended.updated_at.timestamp())
     if failure is not None and not common.json:
         raise failure
     return failure.exit_code if failure is not None else exit_code(ended.state)

@@ -18,7 +18,7 @@ def pace(document: dict[str, Any]) -> str:
     if not done or seconds <= 0:
         return ""
     rate = f"{number(round(document['rows'] / seconds))} rows/s"
-    return f"{rate}, {duration(seconds / done * (total - done))} left" if done < total else rate
+    return f"{rate}, {duration(round(seconds / done * (total - done)))} left" if done < total else rate
 
 
 def plain_line(document: dict[str, Any]) -> str:

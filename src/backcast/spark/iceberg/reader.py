@@ -53,7 +53,7 @@ class IcebergReader:
             return frame.where(to_column(predicate, types)) if predicate.clauses else frame
 
     def read_files(self, version: str | None, paths: frozenset[str], near: Predicate) -> DataFrame:
-        """Every row of exactly these files. `near` helps to find them; where it does not, all of the version is listed."""
+        """Every row of exactly these files. `near` helps to find them; otherwise all of the version is listed."""
         with self._errors("reading files of"):
             table = self._handle.load()
             spark, quoted = self._handle.spark, self._handle.quoted

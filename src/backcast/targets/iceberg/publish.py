@@ -10,7 +10,7 @@ from backcast import faults
 from backcast.errors import Conflict, OutcomeUnknown, Refused, StateConflict
 from backcast.model.scope import Predicate
 from backcast.model.table import Change
-from backcast.spark.gateway import NOT_LANDED, causes, is_jvm_error
+from backcast.spark.gateway import NOT_LANDED, causes, find_cause, is_jvm_error
 from backcast.spark.iceberg.expressions import to_expression
 from backcast.spark.iceberg.files import data_files
 from backcast.spark.iceberg.handle import TableHandle, head_of, ref_of
@@ -128,7 +128,8 @@ def _refusals(handle: TableHandle, change: Change, *, landing: bool) -> Iterator
             raise
         words = causes(error)
         refusal = next((each for each in words if each.kind in NOT_LANDED), None)
-        if refusal is not None:
+        # An unknown state may have a lost race as its cause; it stays unknown.
+        if refusal is not None and not find_cause(error, frozenset({"CommitStateUnknownException"})):
             raise Conflict(f"not landed: {refusal.message}", hint="try again", fence=change.fence) from error
         if not landing:
             raise

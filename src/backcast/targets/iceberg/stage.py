@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from backcast import faults
 from backcast.errors import BackcastError, ChunkFailed, Conflict, Refused, SparkFailed, StateConflict
 from backcast.model.table import Stage, StageCommit, StageWrite
-from backcast.spark.gateway import causes, find_cause, translate
+from backcast.spark.gateway import answered, find_cause, translate
 from backcast.spark.iceberg.handle import TableHandle, head_of, parent_of, ref_of, snapshot_of
 from backcast.spark.predicates import to_column, to_sql
 from backcast.targets.iceberg.commits import find_commit, stage_properties
@@ -119,7 +119,7 @@ def _failure(error: Exception, write: StageWrite) -> BackcastError | None:
     failure = translate(error, "writing to the stage")
     if find_cause(error, frozenset({"CommitFailedException"})):
         return Conflict("the stage's commit lost the race against live commits", hint="run the same command again")
-    in_job = isinstance(failure, SparkFailed | Refused) and causes(error)
+    in_job = isinstance(failure, SparkFailed | Refused) and answered(error)
     if failure is None or not in_job or "SparkContext" in failure.message:
         return failure
     hint = "see the run's log for the cause, repair it, then retry the run"
