@@ -87,22 +87,18 @@ def measure(names: Sequence[str], bench: Bench, console: Console) -> list[Result
 
 
 def table(results: Sequence[Result]) -> Table:
-    shown = Table("promise", "target", "measured", "verdict", "raw seconds", title="Promises with numbers")
+    shown = Table("promise", "target", "measured", "verdict", "seconds / against", title="Promises with numbers")
     for result in results:
-        verdict = "[green]held[/green]" if result.held else "[red]missed[/red]"
-        shown.add_row(result.promise, result.target, result.measured, verdict, _raw(result))
+        colour = "yellow" if result.busy else "green" if result.held else "red"
+        shown.add_row(
+            result.promise, result.target, result.measured, f"[{colour}]{result.verdict}[/{colour}]", _raw(result)
+        )
     return shown
 
 
 def _raw(result: Result) -> str:
-    seconds, against = result.numbers.get("seconds"), result.numbers.get("against_seconds")
-    if not isinstance(seconds, list) or not isinstance(against, list):
-        return ""
-    return f"{_list(seconds)} / {_list(against)}"
-
-
-def _list(seconds: Sequence[float]) -> str:
-    return " ".join(f"{each:.2f}" for each in seconds)
+    sides = [result.numbers.get(side) for side in ("samples", "against")]
+    return " / ".join(" ".join(f"{each['seconds']:.2f}" for each in side) for side in sides if side)
 
 
 if __name__ == "__main__":

@@ -86,10 +86,12 @@ class Restatement:
 
     def job_by_hand(self, snapshot: str) -> None:
         """The same pinned read, the same transform, the same partitions replaced; and nothing else."""
+        from pyspark.sql import functions as F
+
         start, end = self.window
         where = f"day >= DATE '{start}' AND day < DATE '{end}'"
         rows = self.spark.read.option("snapshot-id", snapshot).table(self.events).where(where).selectExpr(*TRANSFORM)
-        rows.writeTo(self.by_hand).overwrite(_expr(where))
+        rows.writeTo(self.by_hand).overwrite(F.expr(where))
 
     def head(self, table: str) -> str:
         newest = f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1"
@@ -147,7 +149,7 @@ class Lake:
                 """
             )
         )
-        time = "time: {column: day, kind: date}, grain: day"
+        catalog, time = self._catalog, "time: {column: day, kind: date}, grain: day"
         pipeline = 'transform: "pipelines.facts:facts", version: "2", inputs: {events: events}'
         (made.root / "backcast.yaml").write_text(
             dedent(
@@ -155,7 +157,7 @@ class Lake:
                 name: bench
                 spark: {{master: "local[2]"}}
                 catalogs:
-                  lake: {{type: jdbc, uri: "jdbc:sqlite:{self._catalog}/catalog.db", warehouse: "{self._catalog}/warehouse"}}
+                  lake: {{type: jdbc, uri: "jdbc:sqlite:{catalog}/catalog.db", warehouse: "{catalog}/warehouse"}}
                 datasets:
                   events: {{table: {made.events}, {time}}}
                   facts: {{table: {made.facts}, {time}}}
@@ -180,9 +182,3 @@ def _events(spark: SparkSession, rows: int, days: int, shards: int) -> DataFrame
         "CAST(1 + pmod(xxhash64(id, 3), 9) AS INT) AS quantity",
         "CAST(0 AS DECIMAL(14,2)) AS revenue",
     )
-
-
-def _expr(text: str) -> object:
-    from pyspark.sql import functions as F
-
-    return F.expr(text)

@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import version
 from typing import Any
 
-from backcast.spark.packages import Package
+from backcast.spark.versions import Package
 
 _PACKAGES = ("backcast", "pyspark", "pydantic", "sqlalchemy", "cyclopts")
 

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-Seconds = list[float]
+from bench.load import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One measurement."""
+
+    seconds: float
+    cpu: float
+    """CPU seconds of this process and those it started."""
+    foreign: float | None
+    """Share of the machine's cores that others used meanwhile; None where the system does not tell."""
+
+
+def timed(work: Callable[[], object]) -> Sample:
+    gc.collect()
+    before, started = Usage.now(), time.perf_counter()
+    work()
+    seconds, after = time.perf_counter() - started, Usage.now()
+    cpu = after.ours - before.ours
+    if before.everybody is None or after.everybody is None:
+        return Sample(seconds, cpu, None)
+    others = max(0.0, after.everybody - before.everybody - cpu)
+    return Sample(seconds, cpu, others / (seconds * (os.cpu_count() or 1)))
 
 
 def _nothing() -> None:
@@ -23,35 +47,34 @@ class Contender:
     before: Callable[[], object] = _nothing
     after: Callable[[], object] = _nothing
 
-    def timed(self, clock: Callable[[], float] = time.perf_counter) -> float:
+    def sample(self) -> Sample:
         self.before()
-        gc.collect()
-        started = clock()
-        self.work()
-        seconds = clock() - started
+        taken = timed(self.work)
         self.after()
-        return seconds
+        return taken
 
 
-def alternate(contenders: Mapping[str, Contender], rounds: int, warm_up: int = 1) -> dict[str, Seconds]:
-    """Seconds of each contender in each round, without those of the warm-up.
+def alternate(contenders: Mapping[str, Contender], rounds: int, warm_up: int = 1) -> dict[str, list[Sample]]:
+    """Samples of each contender, one a round, without those of the warm-up.
 
     Every other round runs backwards: no contender always profits from coming after another.
     """
-    seconds: dict[str, Seconds] = {name: [] for name in contenders}
+    samples: dict[str, list[Sample]] = {name: [] for name in contenders}
     names = list(contenders)
     for number in range(warm_up + rounds):
         for name in names if number % 2 == 0 else reversed(names):
-            taken = contenders[name].timed()
+            taken = contenders[name].sample()
             if number >= warm_up:
-                seconds[name].append(taken)
-    return seconds
+                samples[name].append(taken)
+    return samples
 
 
-def ratios(of: Seconds, to: Seconds) -> list[float]:
+def ratios(of: list[float], to: list[float]) -> list[float]:
     """Round by round: both sides of a ratio met the same machine."""
     return [one / other for one, other in zip(of, to, strict=True)]
 
 
-def median_ratio(of: Seconds, to: Seconds) -> float:
-    return median(ratios(of, to))
+def foreign_share(*samples: Sample) -> float | None:
+    """How much of the machine others used while these were taken, in the middle of them."""
+    known = [sample.foreign for sample in samples if sample.foreign is not None]
+    return median(known) if known else None

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-from bench.measure import Seconds, ratios
+from bench.measure import Sample, foreign_share, ratios
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,10 @@ QUICK = Sizes(
 """Enough to see that everything still runs; the numbers say nothing."""
 
 
+BUSY = 0.1
+"""From this share of the machine's cores used by others on, a ratio is shown but not to be trusted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """One promise with what was measured. `numbers` holds everything raw."""
@@ -52,28 +56,39 @@ class Result:
     target: str
     measured: str
     held: bool
+    busy: bool = False
+    """Others used the machine meanwhile: measure again when it is quiet."""
     numbers: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def verdict(self) -> str:
+        return ("held" if self.held else "missed") + (", busy machine" if self.busy else "")
+
     def document(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "verdict": self.verdict}
 
 
-def ratio_result(name: str, promise: str, limit: float, of: Seconds, to: Seconds, **numbers: Any) -> Result:
-    """A promise that one way takes at most `limit` times as long as the other."""
-    found = ratios(of, to)
+def ratio_result(name: str, promise: str, limit: float, of: list[Sample], to: list[Sample], **numbers: Any) -> Result:
+    """A promise that one way takes at most `limit` times as long as the other. CPU seconds are shown beside it."""
+    found = ratios([each.seconds for each in of], [each.seconds for each in to])
     middle = median(found)
+    foreign = foreign_share(*of, *to)
+    cpu = sum(each.cpu for each in of) / max(sum(each.cpu for each in to), 0.01)
     return Result(
         name=name,
         promise=promise,
         target=f"<= {limit:g}x",
-        measured=f"{middle:.2f}x",
+        measured=f"{middle:.2f}x (cpu {cpu:.2f}x)",
         held=middle <= limit,
+        busy=foreign is not None and foreign >= BUSY,
         numbers={
             "limit": limit,
             "median_ratio": round(middle, 3),
             "ratios": [round(each, 3) for each in found],
-            "seconds": [round(each, 4) for each in of],
-            "against_seconds": [round(each, 4) for each in to],
+            "cpu_ratio": round(cpu, 3),
+            "foreign_share": None if foreign is None else round(foreign, 3),
+            "samples": [asdict(each) for each in of],
+            "against": [asdict(each) for each in to],
             **numbers,
         },
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 from backcast.control import ControlPlane
 from bench.lake import Lake, Restatement
-from bench.measure import Seconds
+from bench.measure import Sample, timed
 from bench.other_files import append_other_files
 from bench.promise import Result, Sizes, ratio_result
 
@@ -22,8 +21,8 @@ class _Cycle:
     restatement: Restatement
     control: ControlPlane
     run_id: str
-    publish: Seconds = field(default_factory=list)
-    undo: Seconds = field(default_factory=list)
+    publish: list[Sample] = field(default_factory=list)
+    undo: list[Sample] = field(default_factory=list)
     written: int = 0
 
     @classmethod
@@ -38,17 +37,14 @@ class _Cycle:
         self.undo.append(self._timed("undo"))
 
     def end(self) -> None:
-        """Leave no open run behind on tables that other promises share."""
         self.control.world.close()
 
-    def _timed(self, verb: str) -> float:
+    def _timed(self, verb: str) -> Sample:
         before = self.restatement.data_files()
         work = self.control.publish if verb == "publish" else self.control.undo
-        started = time.perf_counter()
-        work(self.run_id)
-        seconds = time.perf_counter() - started
+        sample = timed(lambda: work(self.run_id))
         self.written += self.restatement.data_files() - before
-        return seconds
+        return sample
 
 
 def measure_rows(lake: Lake, sizes: Sizes) -> list[Result]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from backcast.control import ControlPlane
 from backcast.model.states import RunState
 from bench.lake import Lake, Restatement
-from bench.measure import Contender, Seconds, alternate
+from bench.measure import Contender, alternate
 from bench.promise import Result, Sizes, ratio_result
 
 LIMIT, LIMIT_WITH_KEY = 1.15, 1.6
@@ -17,7 +17,7 @@ class _Run:
     def __init__(self, restatement: Restatement, control: ControlPlane, pipeline: str) -> None:
         self._restatement, self._control, self._pipeline = restatement, control, pipeline
         self._run_id = ""
-        self.staging: Seconds = []
+        self.staging: list[float] = []
 
     def contender(self) -> Contender:
         return Contender(work=self._work, before=self._plan, after=self._cancel)

@@ -18,6 +18,7 @@ from backcast.model.document import sha256
 _lock = threading.RLock()
 _NEVER_TOUCHED = frozenset({"__main__", "__mp_main__", "backcast"})
 _loaded_here: set[str] = set()
+_roots: set[str] = set()
 
 
 class ProjectModules:
@@ -97,10 +98,14 @@ class ProjectModules:
 
     @contextmanager
     def _first_on_path(self) -> Iterator[None]:
-        """The root stays on the path, first: functions import later, and Spark's workers look there too."""
+        """The root stays on the path, first: functions import later, and Spark's workers look there too.
+
+        Roots of other projects leave it: a package with `__init__.py` there would win over one without it here.
+        """
         text = str(self.root)
         if sys.path[:1] != [text]:
-            sys.path[:] = [text, *(each for each in sys.path if each != text)]
+            sys.path[:] = [text, *(each for each in sys.path if each != text and each not in _roots)]
+        _roots.add(text)
         before = sys.dont_write_bytecode
         # Bytecode of a file changed twice within one second would be taken for the newer one.
         sys.dont_write_bytecode = True
