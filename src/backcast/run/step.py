@@ -55,6 +55,7 @@ def stage_run(job: RunJob) -> Run:
     stage = stage_of(job.run.run_id, recorded_base(job.store.runs.events(job.run.run_id)))
     _open_stage(job, stage)
     job.store.chunks.begin_attempt(job.run.run_id)
+    _report(job, "computing")
     for _ in range(_RECONCILE_ROUNDS):
         _stage_pending(job, stage)
         failed = [chunk for chunk in job.store.runs.chunks(job.run.run_id) if chunk.state is ChunkState.FAILED]

@@ -1,0 +1,62 @@
+"""What the pages show is what comes out: their console blocks are typed, in order, into a project that `init` made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.docs.pages import ROOT, typed_on
+from tests.docs.replay import Shell, first_missing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from backcast.spark.settings import SessionSettings
+
+COMMANDS = ("init doctor plan status run validate diff publish list undo logs gc cancel backfill").split()
+TOURS = {
+    "README": [ROOT / "README.md"],
+    "commands": [ROOT / "docs" / "commands" / f"{name}.md" for name in COMMANDS],
+}
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path,
+    spark: SparkSession,
+    spark_settings: SessionSettings,
+    lake_root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Shell]:
+    """An empty folder. The project's catalog is that of the shared session, so that no second Spark has to start."""
+    monkeypatch.setenv("BACKCAST__CATALOGS__LAKE__URI", f"jdbc:sqlite:{lake_root}/catalog.db")
+    monkeypatch.setenv("BACKCAST__CATALOGS__LAKE__WAREHOUSE", spark_settings.catalogs["lake"]["warehouse"])
+    monkeypatch.setenv("LOGNAME", "ana")
+    monkeypatch.setenv("COLUMNS", "80")
+    for table in ("daily", "events", "shops"):
+        spark.sql(f"DROP TABLE IF EXISTS lake.shop.{table} PURGE")
+    shell = Shell(tmp_path)
+    yield shell
+    shell.close()
+
+
+@pytest.mark.parametrize("tour", TOURS)
+def test_every_console_block_shows_what_comes_out(shell: Shell, tour: str) -> None:
+    for page in TOURS[tour]:
+        examples = typed_on(page, "console")
+        assert examples, page
+        for position, typed in enumerate(examples):
+            shell.follow(typed)
+            says_why = [each.command for each in examples[position + 1 : position + 2]] == ["echo $?"]
+            assert shell.code == 0 or says_why or typed.command == "echo $?", f"{typed} ends with {shell.code}"
+
+
+def test_a_line_that_does_not_come_out_would_be_found() -> None:
+    shown = "daily-20261116-413652  ACCEPTED  now, 2026-11-16 01:51 UTC\n...\n  chunks      all 7 chunks staged"
+    out = "daily-20301231-0a1b2c  ACCEPTED  3 s ago, 2030-12-31 23:59 UTC\n  validated\n  chunks   all 7\n  chunks staged\n"
+    assert first_missing(shown, out) == ""
+    assert first_missing(shown, out.replace("7", "6")) != ""
+    assert first_missing(shown, out.replace("ACCEPTED", "REJECTED")) != ""

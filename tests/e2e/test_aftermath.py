@@ -1,0 +1,73 @@
+"""What others do later cannot hurt: expiry in both ways, orphan removal and compaction after publish, undo and gc."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from backcast.errors import UndoRefused
+from backcast.testing.shop import Shop
+from tests.e2e.test_publish import WINDOW, accepted, compact
+from tests.spark.iceberg_kit import iceberg
+
+
+def others_clean_up(shop: Shop, how: str) -> None:
+    """Everything a table's owner may run at night, with the harshest settings."""
+    soon = int(time.time() * 1000) + 1_000
+    if how == "procedure":
+        shop.spark.sql(
+            f"CALL lake.system.expire_snapshots('{shop.revenue}', older_than => TIMESTAMP'2100-01-01', retain_last => 1)"
+        ).collect()
+    else:
+        iceberg(shop.spark, shop.revenue).expireSnapshots().expireOlderThan(soon).retainLast(1).commit()
+    actions = shop.spark._jvm.org.apache.iceberg.spark.actions.SparkActions
+    actions.get(shop.spark._jsparkSession).deleteOrphanFiles(iceberg(shop.spark, shop.revenue)).olderThan(
+        soon
+    ).execute()
+
+
+@pytest.mark.parametrize("how", ["procedure", "core"])
+def test_inside_the_undo_window_nothing_that_others_clean_takes_the_undo_away(shop: Shop, how: str) -> None:
+    before = shop.rows()
+    control, run_id = accepted(shop)
+    control.publish(run_id)
+    wanted = shop.rows()
+    live = shop.live("2026-01-09")
+    others_clean_up(shop, how)
+    assert shop.rows() == wanted + type(wanted)([live])
+    control.undo(run_id)
+    others_clean_up(shop, how)
+    assert shop.rows() == before + type(before)([live])
+    control.publish(run_id)
+    others_clean_up(shop, how)
+    assert shop.rows() == wanted + type(wanted)([live])
+
+
+@pytest.mark.parametrize("how", ["procedure", "core"])
+@pytest.mark.parametrize("undone", [False, True], ids=["published", "published and undone"])
+def test_after_gc_every_row_still_reads_whatever_others_clean(
+    shop: Shop, lake_root: Path, how: str, undone: bool
+) -> None:
+    shop.configure(lake_root, undo_window="0s")
+    control, run_id = accepted(shop)
+    control.publish(run_id)
+    if undone:
+        control.undo(run_id)
+    wanted = shop.rows()
+    (item,) = control.gc(dry_run=True).items
+    assert item.files_deleted is None
+    assert shop.refs() > {"main"}
+    (item,) = control.gc().items
+    assert item.run_id == run_id
+    assert shop.refs() == {"main"}, "nothing of ours stays"
+    assert control.gc().items == ()
+    live = shop.live("2026-01-09")
+    others_clean_up(shop, how)
+    compact(shop)
+    others_clean_up(shop, how)
+    assert shop.rows() == wanted + type(wanted)([live])
+    if not undone:
+        with pytest.raises(UndoRefused, match="window"):
+            control.undo(run_id)
