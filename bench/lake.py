@@ -93,6 +93,11 @@ class Restatement:
         rows = self.spark.read.option("snapshot-id", snapshot).table(self.events).where(where).selectExpr(*TRANSFORM)
         rows.writeTo(self.by_hand).overwrite(F.expr(where))
 
+    def checksum(self, table: str, ref: str = "") -> tuple[object, ...]:
+        """Enough of a table's rows, or of a branch's, to see that two jobs did the same work."""
+        name = f"{table}.{ref}" if ref else table
+        return tuple(self.spark.sql(f"SELECT count(*), sum(id), sum(revenue) FROM {name}").collect()[0])
+
     def head(self, table: str) -> str:
         newest = f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1"
         return str(self.spark.sql(newest).collect()[0][0])

@@ -23,16 +23,27 @@ class Sample:
     """Share of the machine's cores that others used meanwhile; None where the system does not tell."""
 
 
+class Meter:
+    """Measures from when it is made."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        self._usage, self._started = Usage.now(), time.perf_counter()
+
+    def sample(self) -> Sample:
+        """What it took up to here."""
+        seconds, usage = time.perf_counter() - self._started, Usage.now()
+        cpu = usage.ours - self._usage.ours
+        if usage.everybody is None or self._usage.everybody is None:
+            return Sample(seconds, cpu, None)
+        others = max(0.0, usage.everybody - self._usage.everybody - cpu)
+        return Sample(seconds, cpu, others / (seconds * (os.cpu_count() or 1)))
+
+
 def timed(work: Callable[[], object]) -> Sample:
-    gc.collect()
-    before, started = Usage.now(), time.perf_counter()
+    meter = Meter()
     work()
-    seconds, after = time.perf_counter() - started, Usage.now()
-    cpu = after.ours - before.ours
-    if before.everybody is None or after.everybody is None:
-        return Sample(seconds, cpu, None)
-    others = max(0.0, after.everybody - before.everybody - cpu)
-    return Sample(seconds, cpu, others / (seconds * (os.cpu_count() or 1)))
+    return meter.sample()
 
 
 def _nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from backcast.errors import UndoRefused
 from backcast.testing.shop import Shop
-from tests.e2e.test_publish import WINDOW, accepted, compact
+from tests.e2e.test_publish import accepted, compact
 from tests.spark.iceberg_kit import iceberg
 
 
@@ -17,9 +17,7 @@ def others_clean_up(shop: Shop, how: str) -> None:
     """Everything a table's owner may run at night, with the harshest settings."""
     soon = int(time.time() * 1000) + 1_000
     if how == "procedure":
-        shop.spark.sql(
-            f"CALL lake.system.expire_snapshots('{shop.revenue}', older_than => TIMESTAMP'2100-01-01', retain_last => 1)"
-        ).collect()
+        shop.spark.sql(f"CALL lake.system.expire_snapshots('{shop.revenue}', TIMESTAMP'2100-01-01', 1)").collect()
     else:
         iceberg(shop.spark, shop.revenue).expireSnapshots().expireOlderThan(soon).retainLast(1).commit()
     actions = shop.spark._jvm.org.apache.iceberg.spark.actions.SparkActions

@@ -201,3 +201,28 @@ def test_a_python_function_that_raises_fails_its_chunk_with_its_own_words(shop: 
     assert "code.python-functions" in {each.code for each in plan.findings}
     with pytest.raises(ChunkFailed, match="no rate for EUR"):
         control.run(plan.run_id)
+
+
+def test_rows_and_commits_say_which_run_made_them(shop: Shop) -> None:
+    """Lineage columns are filled when the table has them and the pipeline asks for them; commits always tell."""
+    shop.spark.sql(f"ALTER TABLE {shop.revenue} ADD COLUMNS (produced_by_run_id STRING, transform_version STRING)")
+    text = (shop.root / "backcast.yaml").read_text()
+    (shop.root / "backcast.yaml").write_text(
+        text.replace("    output: revenue", "    output: revenue\n    lineage_columns: true")
+    )
+    control = shop.open()
+    publication = control.backfill(shop.request("2026-01-03", "2026-01-04"))
+    made = shop.spark.sql(
+        f"SELECT DISTINCT produced_by_run_id, transform_version FROM {shop.revenue} WHERE day = '2026-01-03'"
+    ).collect()
+    assert [tuple(row) for row in made] == [(publication.run_id, "2.0.0")]
+    (summary,) = shop.spark.sql(
+        f"SELECT summary FROM {shop.revenue}.snapshots WHERE snapshot_id = {publication.version}"
+    ).collect()[0]
+    assert summary["backcast.run"] == publication.run_id
+    assert summary["backcast.reason"] == "revenue forgot the quantity"
+    assert summary["backcast.manifest"] == control.status(publication.run_id).run.manifest_sha256
+    assert f"{shop.sales}@" in summary["backcast.inputs"]
+    evidence = control.evidence(publication.run_id)
+    assert evidence.publications[0].version == publication.version
+    assert evidence.events[-1].name == "attested"

@@ -173,6 +173,7 @@ def _take_back(scene: Scene, run_id: str) -> None:
 def _tally(scene: Scene, run_id: str) -> None:
     narrator, reader = scene.narrator, scene.reader
     narrator.chapter("The tally")
+    print()
     scene.writer.stop()
     reader.stop()
     for each in (scene.writer, reader):
@@ -180,17 +181,16 @@ def _tally(scene: Scene, run_id: str) -> None:
     now, expected = scene.lake.now(), scene.lake.wrong + scene.writer.written
     lost, doubled = (expected - now).total() + reader.lost, (now - expected).total()
     half_way = reader.seen.count("half-way")
-    seconds = time.monotonic() - scene.started
+    narrator.prove("no row was lost or doubled", not lost and not doubled, f"{lost} lost, {doubled} doubled")
+    seen = " -> ".join(reader.seen)
+    narrator.prove("every look showed January all wrong or all right", seen == "wrong -> right -> wrong", seen)
     narrator.show(
         f"rows written by the live writer:  {scene.writer.written.total()}",
         f"rows lost:                        {lost}",
         f"rows doubled:                     {doubled}",
-        f"half-way states seen by a reader: {half_way} in {reader.looks} looks ({' -> '.join(reader.seen)})",
-        f"claims proven:                    {narrator.proven} in {seconds:.0f} s",
+        f"half-way states seen by a reader: {half_way} in {reader.looks} looks ({seen})",
+        f"claims proven:                    {narrator.proven} in {time.monotonic() - scene.started:.0f} s",
     )
-    print()
-    narrator.prove("no row was lost or doubled", not lost and not doubled)
-    narrator.prove("every look showed January all wrong or all right", reader.seen == ["wrong", "right", "wrong"])
     narrator.say(
         f"""The project is yours to play with: cd {scene.lake.root.parent.name}/shop, then `backcast list`, or
         `backcast logs {run_id}`. README.md there tells more."""
