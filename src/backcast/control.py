@@ -19,7 +19,7 @@ from backcast.model.finding import Severity
 from backcast.model.report import GcItem, GcReport, OnProgress, Plan, Progress, Status
 from backcast.model.run import Event, Publication, Run
 from backcast.model.stage import recorded_base, recorded_staged, stage_of
-from backcast.model.states import EffectState, RunState
+from backcast.model.states import RunState
 from backcast.plan.pins import input_predicate
 from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
@@ -178,11 +178,12 @@ class ControlPlane:
             run = store.runs.transition(run, RunState.CANCELLING, detail="cancelled on request")
         point("cancel.after-intent")
         with self._held(run.run_id, wait=_CANCEL_WAIT) as lease:
-            effect = store.effects.begin(run.run_id, "forget", run.run_id)
+            store.effects.begin(run.run_id, "forget", run.run_id)
             point("cancel.before-forget")
-            self.world.target(run.dataset).forget(clean.stage_forget(run.run_id))
+            files = self.world.target(run.dataset).forget(clean.stage_forget(run.run_id))
             point("cancel.after-forget")
-            store.effects.end(effect, EffectState.LANDED)
+            clean.close_effects(store, run.run_id, files)
+            store.chunks.begin_attempt(run.run_id)
             return store.runs.transition(
                 run, RunState.CANCELLED, detail="cancelled on request", token=lease.check().token
             )
@@ -346,13 +347,13 @@ class ControlPlane:
         if not dry_run:
             with self._held(run.run_id) as lease:
                 lease.check()
-                effect = store.effects.begin(run.run_id, "forget", run.run_id)
+                store.effects.begin(run.run_id, "forget", run.run_id)
                 point("gc.after-intent")
                 point("gc.before-forget")
                 deleted = self.world.target(run.dataset).forget(forget)
                 point("gc.after-forget")
+                clean.close_effects(store, run.run_id, deleted)
                 released = publications[-1].model_copy(update={"released_at": self.world.clock.now()})
                 store.runs.save_publication(released)
                 point("gc.after-record")
-                store.effects.end(effect, EffectState.LANDED, files=deleted)
         return GcItem(run_id=run.run_id, table=run.table, reason=reason, refs=forget.refs, files_deleted=deleted)

@@ -10,8 +10,9 @@ from datetime import datetime
 
 from backcast.model.run import Publication, Run
 from backcast.model.stage import head_tag, rewrite_stage_of, stage_of
-from backcast.model.states import RunState
+from backcast.model.states import EffectState, RunState
 from backcast.model.table import Forget
+from backcast.ports import Store
 
 
 def stage_forget(run_id: str) -> Forget:
@@ -36,6 +37,15 @@ def release_forget(run_id: str, publications: list[Publication]) -> Forget:
         if each.undo_version is not None and position + 1 < len(publications):
             versions.append(each.undo_version)
     return Forget(refs=tuple(refs), versions=tuple(versions), branch=stage.branch)
+
+
+def close_effects(store: Store, run_id: str, files: int) -> None:
+    """Everything of the run has just been forgotten: that also ends what a process intended that died before."""
+    for effect in store.effects.open(run_id):
+        if effect.name == "forget":
+            store.effects.end(effect, EffectState.LANDED, files=files)
+        else:
+            store.effects.end(effect, EffectState.NOT_LANDED, reason="the stage was removed")
 
 
 def releasable(run: Run, publications: list[Publication], now: datetime) -> tuple[bool, str]:

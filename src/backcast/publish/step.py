@@ -166,10 +166,8 @@ def retryable(error: Exception) -> bool:
 def _refuse_shared_keys(job: PublishJob, verdict: Verdict, head: str | None) -> None:
     """Live policy keep: a live row with a restated row's key would be a double."""
     scope = job.manifest.scope.predicate
-    now, base = job.target.read(head, scope), job.target.read(verdict.base, scope)
-    shared = job.engine.shared_keys(
-        now.exceptAll(base), job.target.read(verdict.staged, scope), job.manifest.settings.key
-    )
+    arrived = job.target.read_files(head, decision.live, scope)
+    shared = job.engine.shared_keys(arrived, job.target.read(verdict.staged, scope), job.manifest.settings.key)
     if shared:
         raise ScopeChanged(
             f"live rows arrived with keys that the run restates, for example {', '.join(shared[:3])}",

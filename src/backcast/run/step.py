@@ -62,9 +62,10 @@ def stage_run(job: RunJob) -> Run:
         if failed:
             return _end_failed(job, failed)
         point("run.before-reconcile")
-        strayed = _strayed(job, stage)
+        history = job.target.history(stage)
+        strayed = _strayed(job, history)
         if not strayed:
-            return _end_staged(job, stage)
+            return _end_staged(job, history)
         job.store.runs.record(job.run.run_id, "chunks.strayed", chunks=strayed)
         job.store.chunks.reset(job.run.run_id, strayed)
     raise Failed(
@@ -181,10 +182,10 @@ def _counts(manifest: Manifest, commit: StageCommit, plans: list[ChunkPlan]) -> 
     return rows_by_chunk(commit.added, tuple(plans), field.name, field.transform, clause.time)
 
 
-def _strayed(job: RunJob, stage: Stage) -> list[str]:
+def _strayed(job: RunJob, history: tuple[StageCommit, ...]) -> list[str]:
     """Chunks whose last writer on the stage is not the one the ledger recorded: a stale process wrote after it."""
     last: dict[str, int] = {}
-    for commit in job.target.history(stage):
+    for commit in history:
         for chunk_id in commit.chunk_ids:
             last[chunk_id] = commit.token
     return [
@@ -192,12 +193,24 @@ def _strayed(job: RunJob, stage: Stage) -> list[str]:
     ]
 
 
-def _end_staged(job: RunJob, stage: Stage) -> Run:
-    staged = job.target.history(stage)[-1].version
+def _end_staged(job: RunJob, history: tuple[StageCommit, ...]) -> Run:
+    """The staged version is the last of the history that was compared: whatever came after it was not."""
+    _settle(job, history)
     point("run.before-staged")
+    staged = history[-1].version
     run = job.store.runs.transition(job.run, RunState.STAGED, token=job.lease.check().token, staged=staged)
     point("run.after-staged")
     return run
+
+
+def _settle(job: RunJob, history: tuple[StageCommit, ...]) -> None:
+    """Give an outcome to what earlier attempts intended and could not record: the stage itself tells it."""
+    versions = {str(commit.token): commit.version for commit in history}
+    for effect in job.store.effects.open(job.run.run_id):
+        if effect.name == "stage.open" or effect.key in versions:
+            job.store.effects.end(effect, EffectState.LANDED, version=versions.get(effect.key))
+        else:
+            job.store.effects.end(effect, EffectState.NOT_LANDED, reason="the stage has no such commit")
 
 
 def _end_failed(job: RunJob, failed: list[Chunk]) -> Run:

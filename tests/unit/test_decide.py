@@ -1,0 +1,73 @@
+"""The decision on the head: which movements may be published over, and which must be refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from backcast.errors import ScopeChanged
+from backcast.model.manifest import LivePolicy
+from backcast.model.table import FileList, FileRef, LiveCommit, Movement, NetChange
+from backcast.publish.decide import decide
+
+BASE = (FileRef("a", "day=1", 10, 1), FileRef("b", "day=2", 10, 1))
+NET = NetChange(base="1", staged="2", added=(FileRef("n", "day=1", 20, 1),), removed=BASE, outside=())
+COMMIT = LiveCommit("9", "append", datetime(2026, 1, 1, tzinfo=UTC), 1, 0)
+
+
+def moved(now: tuple[FileRef, ...], *, compaction: bool = False) -> Movement:
+    before, after = {file.path for file in BASE}, {file.path for file in now}
+    return Movement(
+        head="9",
+        files=FileList("9", now),
+        added=tuple(file for file in now if file.path not in before),
+        removed=tuple(file for file in BASE if file.path not in after),
+        only_compaction=compaction,
+        commits=(COMMIT,) if before != after else (),
+    )
+
+
+@pytest.mark.parametrize("policy", list(LivePolicy))
+def test_an_unmoved_scope_loses_exactly_what_the_stage_replaced(policy: LivePolicy) -> None:
+    decision = decide(NET, moved(BASE), policy, "r", exact=False)
+    assert (decision.remove, decision.live, decision.compacted) == ({"a", "b"}, frozenset(), False)
+
+
+def test_after_a_compaction_the_files_it_made_go_instead() -> None:
+    decision = decide(NET, moved((FileRef("c", "day=1", 20, 1),), compaction=True), LivePolicy.FAIL, "r", exact=False)
+    assert decision.remove == {"c"}
+    assert decision.compacted
+
+
+def test_a_compaction_under_a_row_exact_scope_is_refused() -> None:
+    """The compacted file also holds rows beside the scope, which the stage carried over from the old files."""
+    with pytest.raises(ScopeChanged):
+        decide(NET, moved((FileRef("c", "", 20, 1),), compaction=True), LivePolicy.KEEP, "r", exact=True)
+
+
+def test_live_files_stop_fail_and_stay_under_keep() -> None:
+    live = moved((*BASE, FileRef("l", "day=1", 3, 1)))
+    with pytest.raises(ScopeChanged, match=r"1 files \(3 rows\) arrived in commits 9 \(append") as caught:
+        decide(NET, live, LivePolicy.FAIL, "r", exact=False)
+    assert "live: keep" in caught.value.hint
+    decision = decide(NET, live, LivePolicy.KEEP, "r", exact=False)
+    assert (decision.remove, decision.live) == ({"a", "b"}, {"l"})
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        (BASE[0],),
+        (BASE[0], FileRef("u", "day=2", 9, 1)),
+        (*BASE, FileRef("l", "day=1", 3, 1, deletes=1)),
+    ],
+    ids=["a file was deleted", "a file was rewritten with other rows", "delete files apply"],
+)
+@pytest.mark.parametrize("policy", list(LivePolicy))
+def test_rows_that_were_changed_or_deleted_in_scope_are_never_published_over(
+    now: tuple[FileRef, ...], policy: LivePolicy
+) -> None:
+    with pytest.raises(ScopeChanged) as caught:
+        decide(NET, moved(now), policy, "run-1", exact=False)
+    assert "backcast cancel run-1" in caught.value.hint
