@@ -20,7 +20,13 @@ TO_PUBLISH = [name for name in POINTS if name.partition(".")[0] in (*STEPS, "pub
 TO_UNDO = [name for name in POINTS if name.startswith("undo.")]
 TO_CANCEL = [name for name in POINTS if name.startswith("cancel.")]
 TO_GC = [name for name in POINTS if name.startswith("gc.")]
-SECOND_CHUNK = [(name, 2) for name in POINTS if name.startswith("chunk.")]
+SECOND_CHUNK = [(name, 2) for name in ("chunk.after-claim", "chunk.after-commit", "chunk.after-record")]
+DIED_BEFORE = {
+    "cancel.after-intent": "chunk.after-write-intent",
+    "cancel.before-forget": "chunk.after-commit",
+    "cancel.after-forget": "run.after-start",
+}
+"""Where the run that is cancelled had died itself."""
 
 
 def test_the_lives_below_cover_every_point() -> None:
@@ -29,7 +35,7 @@ def test_the_lives_below_cover_every_point() -> None:
 
 
 @pytest.mark.parametrize(
-    ("point", "occurrence"), [*((name, 1) for name in TO_PUBLISH), *SECOND_CHUNK], ids=lambda value: str(value)
+    ("point", "occurrence"), [*((name, 1) for name in TO_PUBLISH), *SECOND_CHUNK], ids=str
 )
 def test_a_crash_on_the_way_to_publish(new_life: Callable[..., Life], point: str, occurrence: int) -> None:
     """The table ends with the restated scope and every live row exactly once."""
@@ -66,8 +72,9 @@ def test_a_crash_on_the_way_to_undo(new_life: Callable[..., Life], point: str) -
     life.check_refs(publishes=1, undos=1)
 
 
-@pytest.mark.parametrize("before", ["run.after-start", "chunk.after-write-intent", "chunk.after-commit", ""])
-@pytest.mark.parametrize("point", TO_CANCEL)
+@pytest.mark.parametrize(
+    ("point", "before"), [*((name, "") for name in TO_CANCEL), *DIED_BEFORE.items()], ids=lambda each: each or "complete"
+)
 def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str, before: str) -> None:
     """Nothing of the run stays behind, neither of a complete one nor of one that died while it worked."""
     life = new_life()
@@ -86,17 +93,16 @@ def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str,
     life.check_refs(stage=False)
 
 
-@pytest.mark.parametrize("undone", [False, True], ids=["published", "undone"])
-@pytest.mark.parametrize("point", TO_GC)
-def test_a_crash_on_the_way_through_gc(new_life: Callable[..., Life], point: str, undone: bool) -> None:
+@pytest.mark.parametrize(("point", "verbs"), [*((name, "publish undo") for name in TO_GC), ("gc.after-forget", "publish")])
+def test_a_crash_on_the_way_through_gc(new_life: Callable[..., Life], point: str, verbs: str) -> None:
     """All refs of the run are gone, and no row with them."""
     life = new_life(undo_window="0s")
     with life.witnessed() as witness:
-        for verb in ("plan", "run", "publish", *(["undo"] if undone else [])):
+        for verb in ("plan", "run", *verbs.split()):
             life.do(verb)
         life.crash("gc", point)
         life.repeat("gc")
     witness.verify()
-    assert life.lake.rows() == witness.expected("old" if undone else "new")
+    assert life.lake.rows() == witness.expected("old" if "undo" in verbs else "new")
     life.check_ledger()
     life.check_refs(stage=False)

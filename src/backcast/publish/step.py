@@ -114,8 +114,8 @@ def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) 
         decision = decide(net, movement, job.manifest.settings.live_policy, run_id, exact=scope.exact)
         if not decision.live <= compared:
             # Comparing keys takes a Spark job. Commits land during it, so the head is looked at again after it.
-            _refuse_shared_keys(job, verdict, movement.files.version)
-            compared = decision.live
+            _refuse_shared_keys(job, verdict, movement.head, decision.live - compared)
+            compared |= decision.live
             continue
         added = frozenset(file.path for file in net.added)
         change = Change(
@@ -148,6 +148,10 @@ def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) 
         except OutcomeUnknown:
             raise
         except (Conflict, Refused) as error:
+            late = job.target.probe(fence)
+            if late is not None:
+                # A process that lost its lease in the middle of this very commit landed it after all.
+                return effect, late
             job.store.effects.end(effect, EffectState.NOT_LANDED, reason=error.message)
             if not retryable(error):
                 raise
@@ -163,10 +167,10 @@ def retryable(error: Exception) -> bool:
     return isinstance(error, Conflict) and not isinstance(error, StateConflict | ScopeChanged)
 
 
-def _refuse_shared_keys(job: PublishJob, verdict: Verdict, head: str | None) -> None:
+def _refuse_shared_keys(job: PublishJob, verdict: Verdict, head: str | None, live: frozenset[str]) -> None:
     """Live policy keep: a live row with a restated row's key would be a double."""
     scope = job.manifest.scope.predicate
-    arrived = job.target.read_files(head, decision.live, scope)
+    arrived = job.target.read_files(head, live, scope)
     shared = job.engine.shared_keys(arrived, job.target.read(verdict.staged, scope), job.manifest.settings.key)
     if shared:
         raise ScopeChanged(

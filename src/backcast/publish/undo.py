@@ -84,6 +84,10 @@ def _commit(job: PublishJob, publication: Publication, *, rewrite: bool) -> tupl
         except OutcomeUnknown:
             raise
         except (Conflict, Refused) as error:
+            late = job.target.probe(change.fence)
+            if late is not None:
+                # A process that lost its lease in the middle of this very commit landed it after all.
+                return effect, late
             job.store.effects.end(effect, EffectState.NOT_LANDED, reason=error.message)
             if not retryable(error):
                 raise
@@ -219,10 +223,11 @@ def _finish(job: PublishJob, run: Run, publication: Publication, effect: Effect,
 
 def _close(job: PublishJob, run: Run, publication: Publication) -> None:
     for other in job.store.runs.runs(dataset=run.dataset, limit=1000):
-        if other.state is RunState.SUPERSEDED and other.superseded_by == run.run_id:
-            job.store.runs.mark_superseded(other.run_id, None)
-            job.store.runs.transition(
-                job.store.runs.run(other.run_id), RunState.PUBLISHED, detail=f"{run.run_id} was undone"
-            )
+        if other.superseded_by != run.run_id:
+            continue
+        if other.state is RunState.SUPERSEDED:
+            job.store.runs.transition(other, RunState.PUBLISHED, detail=f"{run.run_id} was undone")
+        # Last, because only this mark leads a repeated undo back here.
+        job.store.runs.mark_superseded(other.run_id, None)
     job.store.runs.transition(run, RunState.UNDONE, token=job.check_lease(), version=publication.undo_version)
     point("undo.after-state")
