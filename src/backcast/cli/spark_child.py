@@ -85,6 +85,9 @@ class SparkChild:
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             process.kill()
             process.wait()
+        # A JVM whose Python died while it started waits for nobody and would stay for ever.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
         messages.close()
 
     def call(self, verb: Verb, arguments: dict[str, Any], on_progress: OnMessage = lambda _: None) -> Any:
