@@ -9,17 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from backcast.model.request import Request
     from backcast.model.states import Execution
     from backcast.project.api import open_project as open
     from backcast.project.transform import Context, Inputs, transform
 
 __version__ = "0.1.0"
-__all__ = ["Context", "Execution", "Inputs", "__version__", "open", "transform"]
+__all__ = ["Context", "Execution", "Inputs", "Request", "__version__", "open", "transform"]
 
 _HOMES = {
     "Context": ("backcast.project.transform", "Context"),
     "Execution": ("backcast.model.states", "Execution"),
     "Inputs": ("backcast.project.transform", "Inputs"),
+    "Request": ("backcast.model.request", "Request"),
     "open": ("backcast.project.api", "open_project"),
     "transform": ("backcast.project.transform", "transform"),
 }

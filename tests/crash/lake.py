@@ -128,7 +128,9 @@ class Lake:
 
     def place(self) -> str:
         """Where the output's newest metadata lies: as long as it is the same, nothing was committed. Costs no parsing."""
-        query = text("SELECT metadata_location FROM iceberg_tables WHERE table_namespace = :n AND table_name = 'revenue'")
+        query = text(
+            "SELECT metadata_location FROM iceberg_tables WHERE table_namespace = :n AND table_name = 'revenue'"
+        )
         with self.catalog.engine.connect() as connection:
             return str(connection.execute(query, {"n": self.namespace}).scalar_one())
 

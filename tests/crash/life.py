@@ -47,9 +47,7 @@ class DoomedWiring(Wiring):
     def holder(self) -> Holder:
         gone = _dead_process()
         me = super().holder()
-        return me.model_copy(
-            update={"pid": gone.pid, "started": gone.started, "jvm_pid": None, "jvm_started": None}
-        )
+        return me.model_copy(update={"pid": gone.pid, "started": gone.started, "jvm_pid": None, "jvm_started": None})
 
 
 @cache
@@ -71,6 +69,7 @@ class Life:
     ghosts: list[str] = field(default_factory=list)
     """Runs that were planned by a command that died before it could say so."""
 
+    witness: Witness | None = None
     meanwhile: Callable[[str], None] = nothing
     """What others do at every point."""
 
@@ -80,7 +79,12 @@ class Life:
             self._perform(ControlPlane(world), verb)
 
     def crash(self, verb: Verb, point: str, occurrence: int = 1) -> None:
-        """The command until the point, where it dies. Fails when it never gets there."""
+        """The command until the point, where it dies. Fails when it never gets there.
+
+        From here on live rows strike at the product's own boundaries as well.
+        """
+        if self.witness is not None:
+            self.meanwhile = self.witness.strike
         with (
             closing(DoomedWiring(load_project(self.shop.root))) as world,
             crash_at(point, occurrence, self.meanwhile) as reached,
@@ -109,10 +113,9 @@ class Life:
     @contextmanager
     def witnessed(self) -> Iterator[Witness]:
         """With a live writer and a reader beside it."""
-        with Witness(self.lake, self.accepts_live_rows_in_scope) as witness:
-            self.meanwhile = witness.strike
-            yield witness
-        self.meanwhile = nothing
+        with Witness(self.lake, self.accepts_live_rows_in_scope) as self.witness:
+            yield self.witness
+        self.witness, self.meanwhile = None, nothing
 
     def accepts_live_rows_in_scope(self) -> bool:
         """From the moment the base is recorded; before it they are drift."""
@@ -125,7 +128,9 @@ class Life:
                 store = world.store()
                 run = store.runs.run(run_id)
                 chunks = [chunk.state for chunk in store.runs.chunks(run_id)]
-                wanted = {ChunkState.STAGED, ChunkState.PENDING} if run.state is RunState.CANCELLED else {ChunkState.STAGED}
+                wanted = (
+                    {ChunkState.STAGED, ChunkState.PENDING} if run.state is RunState.CANCELLED else {ChunkState.STAGED}
+                )
                 assert set(chunks) <= wanted, f"{run_id} is {run.state} and its chunks are {chunks}"
                 assert store.effects.open(run_id) == []
                 lease = store.runs.holder(lease_name(run_id))

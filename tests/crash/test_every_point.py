@@ -34,9 +34,7 @@ def test_the_lives_below_cover_every_point() -> None:
     assert sorted([*TO_PUBLISH, *TO_UNDO, *TO_CANCEL, *TO_GC]) == sorted(POINTS)
 
 
-@pytest.mark.parametrize(
-    ("point", "occurrence"), [*((name, 1) for name in TO_PUBLISH), *SECOND_CHUNK], ids=str
-)
+@pytest.mark.parametrize(("point", "occurrence"), [*((name, 1) for name in TO_PUBLISH), *SECOND_CHUNK], ids=str)
 def test_a_crash_on_the_way_to_publish(new_life: Callable[..., Life], point: str, occurrence: int) -> None:
     """The table ends with the restated scope and every live row exactly once."""
     life = new_life()
@@ -73,7 +71,9 @@ def test_a_crash_on_the_way_to_undo(new_life: Callable[..., Life], point: str) -
 
 
 @pytest.mark.parametrize(
-    ("point", "before"), [*((name, "") for name in TO_CANCEL), *DIED_BEFORE.items()], ids=lambda each: each or "complete"
+    ("point", "before"),
+    [*((name, "") for name in TO_CANCEL), *DIED_BEFORE.items()],
+    ids=lambda each: each or "complete",
 )
 def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str, before: str) -> None:
     """Nothing of the run stays behind, neither of a complete one nor of one that died while it worked."""
@@ -93,7 +93,9 @@ def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str,
     life.check_refs(stage=False)
 
 
-@pytest.mark.parametrize(("point", "verbs"), [*((name, "publish undo") for name in TO_GC), ("gc.after-forget", "publish")])
+@pytest.mark.parametrize(
+    ("point", "verbs"), [*((name, "publish undo") for name in TO_GC), ("gc.after-forget", "publish")]
+)
 def test_a_crash_on_the_way_through_gc(new_life: Callable[..., Life], point: str, verbs: str) -> None:
     """All refs of the run are gone, and no row with them."""
     life = new_life(undo_window="0s")

@@ -186,7 +186,11 @@ def code_findings(code: CodeIdentity, request: Request) -> list[Finding]:
         )
     elif code.git_commit is None:
         found.append(
-            note("code.no-git", "the project is not in a git repository", "the evidence names file hashes only")
+            note(
+                "code.no-git",
+                "the project is not in a git repository",
+                "put it into git, so that the evidence can name a commit",
+            )
         )
     if not request.reason.strip():
         found.append(
