@@ -174,6 +174,10 @@ class ControlPlane:
         run = store.runs.run(run_id)
         if run.state is RunState.CANCELLED:
             return run
+        if run.state in (RunState.PUBLISHED, RunState.PUBLISHING, RunState.UNDOING):
+            raise StateConflict(
+                f"run {run.run_id} is {run.state}: only an undo takes it back", hint=f"backcast undo {run.run_id}"
+            )
         if run.state is not RunState.CANCELLING:
             run = store.runs.transition(run, RunState.CANCELLING, detail="cancelled on request")
         point("cancel.after-intent")

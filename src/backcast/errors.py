@@ -123,6 +123,7 @@ class Failed(BackcastError):
 
 class ChunkFailed(Failed):
     code = "run.chunk-failed"
+    retry: ClassVar[Retry] = "after-change"
 
 
 class SparkFailed(Failed):

@@ -66,7 +66,7 @@ _ADVICE: dict[RunState, tuple[str, str]] = {
         "backcast undo {run}",
         "an undo was interrupted; the same command looks at the table first, then finishes or repeats it",
     ),
-    RunState.UNDONE: ("backcast publish {run}", "undone: readers see the old rows; it can be published again"),
+    RunState.UNDONE: ("", "undone: readers see the old rows; it can be published again"),
     RunState.CANCELLING: ("backcast cancel {run}", "being cancelled; the same command finishes it"),
     RunState.CANCELLED: ("", "cancelled; its stage is gone and readers never saw it"),
 }
@@ -109,7 +109,7 @@ def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) ->
     idle_since: float | None = None
     while True:
         run = reader.run(run_id)
-        if run.state not in (*_WORKING, RunState.APPROVED, RunState.STAGED):
+        if run.state not in (*_WORKING, RunState.PLANNED, RunState.APPROVED, RunState.STAGED):
             return run
         now = clock.monotonic()
         idle_since = None if reader.holder(f"run:{run.run_id}") else idle_since or now

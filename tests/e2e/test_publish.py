@@ -36,7 +36,7 @@ def test_live_rows_in_scope_stop_a_publish_and_nothing_changes(shop: Shop) -> No
     before = shop.rows()
     with pytest.raises(ScopeChanged) as caught:
         control.publish(run_id)
-    assert "1 files (1 rows) arrived" in caught.value.message
+    assert "1 file (1 row) arrived" in caught.value.message
     assert f"backcast cancel {run_id}" in caught.value.hint
     assert shop.rows() == before
     assert control.status(run_id).run.state is RunState.ACCEPTED
@@ -150,10 +150,10 @@ def test_a_rejected_stage_cannot_be_published_by_any_door(shop: Shop) -> None:
     run = control.run(run_id)
     assert run.state is RunState.REJECTED
     assert "key unique" in run.detail
-    with pytest.raises(StateConflict):
+    with pytest.raises(NotValidated, match="key unique"):
         control.publish(run_id)
     assert not control.validate(run_id).accepted
-    with pytest.raises(StateConflict):
+    with pytest.raises(NotValidated, match="key unique"):
         shop.open().publish(run_id)
     with pytest.raises(Refused):
         shop.open().backfill(shop.request("2026-01-07", "2026-01-08"))

@@ -48,7 +48,7 @@ def test_a_compaction_under_a_row_exact_scope_is_refused() -> None:
 
 def test_live_files_stop_fail_and_stay_under_keep() -> None:
     live = moved((*BASE, FileRef("l", "day=1", 3, 1)))
-    with pytest.raises(ScopeChanged, match=r"1 files \(3 rows\) arrived in commits 9 \(append") as caught:
+    with pytest.raises(ScopeChanged, match=r"1 file \(3 rows\) arrived in commit 9 \(append") as caught:
         decide(NET, live, LivePolicy.FAIL, "r", exact=False)
     assert "live: keep" in caught.value.hint
     decision = decide(NET, live, LivePolicy.KEEP, "r", exact=False)

@@ -66,7 +66,7 @@ def table_findings(dataset: Dataset, facts: TableFacts, files: FileList, request
             note(
                 "target.small-files",
                 f"{len(small)} of {len(files.files)} files in scope are smaller than 8 MiB",
-                "the restatement writes fewer; consider compacting the rest of the table",
+                "compact the table when reading it is slow; nothing to do for this run",
             )
         )
     if dataset.streaming_readers:
@@ -90,7 +90,7 @@ def _unknown_columns(dataset: Dataset, facts: TableFacts, request: Request) -> I
         if name not in have:
             yield block(
                 "target.unknown-column",
-                f"{facts.identity.name} has no {role} {name!r}",
+                f"{facts.identity.name} has no column {name!r}, which is the {role}",
                 f"its columns are {', '.join(sorted(have))}",
             )
 

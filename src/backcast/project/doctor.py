@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from backcast.errors import BackcastError
 from backcast.model.report import Probe
+from backcast.model.words import many
 
 if TYPE_CHECKING:
     from backcast.project.wiring import Wiring
@@ -32,7 +33,9 @@ def _project_probes(wiring: Wiring) -> Iterator[Probe]:
     from backcast.project.session import session_settings
 
     project = wiring.project
-    yield _tried("settings", lambda: f"{len(session_settings(project).catalogs)} catalogs, every variable is set")
+    yield _tried(
+        "settings", lambda: f"{many(len(session_settings(project).catalogs), 'catalog')}, every variable is set"
+    )
     for name, catalog in project.config.catalogs.items():
         if catalog.type == "hadoop":
             detail = "type hadoop: two writers can overwrite each other's commits on most storage"

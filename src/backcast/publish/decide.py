@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from backcast.errors import ScopeChanged
 from backcast.model.manifest import LivePolicy
 from backcast.model.table import Movement, NetChange
+from backcast.model.words import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,17 @@ def decide(net: NetChange, movement: Movement, policy: LivePolicy, run_id: str, 
 
 def refusal(movement: Movement, policy: LivePolicy, run_id: str) -> ScopeChanged:
     rows = sum(file.rows for file in movement.added)
-    what = f"{len(movement.added)} files ({rows:,} rows) arrived" if movement.added else "no file arrived"
+    what = f"{many(len(movement.added), 'file')} ({many(rows, 'row')}) arrived" if movement.added else "no file arrived"
     if movement.removed:
-        what += f" and {len(movement.removed)} files left"
-    commits = ", ".join(f"{each.version} ({each.operation} at {each.at:%H:%M:%S} UTC)" for each in movement.commits[:3])
+        what += f" and {many(len(movement.removed), 'file')} left"
+    commits = ", ".join(
+        f"commit {each.version} ({each.operation} at {each.at:%H:%M:%S} UTC)" for each in movement.commits[:3]
+    )
     hint = "plan again: the new plan reads the table as it is now"
     if policy is LivePolicy.FAIL and movement.added and not movement.removed:
         hint += "; or set `live: keep` on the pipeline to leave live rows beside the restated ones"
     return ScopeChanged(
-        f"the scope changed since the base: {what}" + (f" in commits {commits}" if commits else ""),
+        f"the scope changed since the base: {what}" + (f" in {commits}" if commits else ""),
         hint=f"backcast cancel {run_id}, then {hint}",
         run=run_id,
     )

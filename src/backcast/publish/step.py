@@ -19,6 +19,7 @@ from backcast.model.stage import head_tag, publish_fence, stage_of
 from backcast.model.states import EffectState, RunState
 from backcast.model.table import Change, NetChange
 from backcast.model.verdict import Verdict
+from backcast.model.words import many
 from backcast.ports import Clock, Engine, Store, Target
 from backcast.publish.decide import decide
 
@@ -71,6 +72,8 @@ def _enter(job: PublishJob, generation: int) -> Run:
 
 
 def _accepted(run: Run, verdict: Verdict | None) -> Verdict:
+    if run.state is RunState.REJECTED:
+        raise NotValidated(f"run {run.run_id} was rejected: {run.detail}", hint=f"backcast validate {run.run_id}")
     if run.state not in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
         raise StateConflict(
             f"run {run.run_id} is {run.state} and cannot be published", hint=f"backcast status {run.run_id}"
@@ -244,7 +247,11 @@ def _read_back(job: PublishJob, publication: Publication, live: frozenset[str]) 
             hint=f"look at the table before anything else; to take it back: backcast undo {publication.run_id}",
         )
     job.on_progress(
-        Progress(step="publish", message=f"read back {now.rows:,} rows in {len(now.files)} files", rows=now.rows)
+        Progress(
+            step="publish",
+            message=f"read back {many(now.rows, 'row')} in {many(len(now.files), 'file')}",
+            rows=now.rows,
+        )
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from backcast.errors import Drifted
 from backcast.model.manifest import CodeIdentity, Manifest
+from backcast.model.words import many
 from backcast.ports import Source, Target
 
 _CODE = ("transform", "version", "files", "packages", "config")
@@ -47,11 +48,8 @@ def base_to_start_from(manifest: Manifest, target: Target, run_id: str) -> str |
         return movement.head
     if movement.only_compaction:
         return movement.head
-    rows = sum(file.rows for file in movement.added)
-    raise _drifted(
-        f"{len(movement.added)} files ({rows:,} rows) arrived in scope and {len(movement.removed)} left since the plan",
-        run_id,
-    )
+    came = f"{many(len(movement.added), 'file')} ({many(sum(file.rows for file in movement.added), 'row')})"
+    raise _drifted(f"{came} arrived in scope and {len(movement.removed)} left since the plan", run_id)
 
 
 def _drifted(message: str, run_id: str) -> Drifted:

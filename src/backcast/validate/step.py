@@ -15,6 +15,7 @@ from backcast.model.scope import Predicate
 from backcast.model.states import ChunkState
 from backcast.model.table import NetChange, Stage, TableIdentity
 from backcast.model.verdict import Check, PartitionDigest, Verdict
+from backcast.model.words import many
 from backcast.ports import Engine, Target
 
 
@@ -80,7 +81,7 @@ def _in_scope(net: NetChange) -> Check:
     return Check(
         name="files in scope",
         passed=True,
-        detail=f"{len(net.added)} files added, {len(net.removed)} removed, all in scope",
+        detail=f"{many(len(net.added), 'file')} added, {len(net.removed)} removed, all in scope",
     )
 
 
@@ -114,7 +115,7 @@ def _digests(validation: Validation, digests: dict[str, Digest]) -> Check:
             read = read + digests[name]
     same = written == read
     detail = (
-        f"{len(current)} commits confirmed, digest {read.short()}"
+        f"{many(len(current), 'commit')} confirmed, digest {read.short()}"
         if same
         else f"wrote {written.short()}, read {read.short()}"
     )
@@ -156,6 +157,6 @@ def _keys(validation: Validation) -> list[Check]:
         Check(
             name="key unique",
             passed=not doubles,
-            detail=f"{doubles:,} keys occur more than once, e.g. {example}" if doubles else name,
+            detail=f"{many(doubles, 'key')} more than once, e.g. {example}" if doubles else name,
         ),
     ]
