@@ -150,7 +150,7 @@ def _worse(scene: Scene) -> None:
     _typed(scene, 0, "plan", "daily", "--from", "2026-01-10", "--to", "2026-01-13", "--reason", "one more correction")
     bad = scene.newest()
     _typed(scene, 3, "run", bad)
-    _typed(scene, 4, "publish", bad)
+    _typed(scene, 3, "publish", bad)
     print()
     state = scene.control.status(bad).run.state
     scene.narrator.prove("the run was rejected and cannot be published", state is RunState.REJECTED, str(state))
