@@ -30,6 +30,7 @@ from backcast.run import drift
 from backcast.run.compute import Compute
 from backcast.run.lease import HeldLease, acquire
 from backcast.run.step import RunJob, stage_run
+from backcast.spark.gateway import jvm_errors
 from backcast.validate.diff import diff as diff_step
 from backcast.validate.step import Validation
 from backcast.validate.step import validate as validate_step
@@ -65,6 +66,7 @@ class ControlPlane:
     def __init__(self, world: World) -> None:
         self.world = world
 
+    @jvm_errors("planning")
     def plan(self, request: Request, *, record: bool = True) -> Plan:
         """Resolve the request.
 
@@ -135,6 +137,7 @@ class ControlPlane:
                 )
             return self._validate_held(run, lease)
 
+    @jvm_errors("comparing base and stage")
     def diff(self, run_id: str) -> Diff:
         """Base against stage, counts and digests per chunk."""
         reader = self.world.reader()
@@ -230,10 +233,13 @@ class ControlPlane:
             if run.state is RunState.CANCELLED or (publications and publications[-1].released_at):
                 continue
             ready, reason = clean.releasable(run, publications, now)
-            if ready:
-                items.append(self._release(run, publications, reason, dry_run=dry_run))
-            else:
+            if not ready:
                 kept.append(f"{run.run_id} {reason}")
+                continue
+            try:
+                items.append(self._release(run, publications, reason, dry_run=dry_run))
+            except (LeaseHeld, StateConflict) as error:
+                kept.append(f"{run.run_id} {run.state}: {error.message}")
         return GcReport(items=tuple(items), kept=tuple(kept), dry_run=dry_run)
 
     def doctor(self) -> Probes:
@@ -243,19 +249,20 @@ class ControlPlane:
     @contextmanager
     def _held(self, run_id: str, wait: float = 0.0) -> Iterator[HeldLease]:
         """The run's lease, taken over from a dead process if need be. Spark is up first: the lease names our JVM."""
+        with jvm_errors(f"working on run {run_id}", run_id=run_id), self._lease(run_id, wait) as held:
+            yield held
+
+    def _lease(self, run_id: str, wait: float) -> HeldLease:
         self.world.spark()
         clock, leases = self.world.clock, self.world.store().leases
         deadline = clock.monotonic() + wait
         while True:
             try:
-                held = acquire(leases, f"run:{run_id}", self.world.holder(), clock, self.world.ended)
-                break
+                return acquire(leases, f"run:{run_id}", self.world.holder(), clock, self.world.ended)
             except LeaseHeld:
                 if clock.monotonic() >= deadline:
                     raise
                 clock.sleep(0.5)
-        with held:
-            yield held
 
     def _run_held(self, run_id: str, lease: HeldLease, on_progress: OnProgress) -> Run:
         store, world = self.world.store(), self.world
@@ -351,6 +358,8 @@ class ControlPlane:
         if not dry_run:
             with self._held(run.run_id) as lease:
                 lease.check()
+                if store.runs.run(run.run_id).revision != run.revision:
+                    raise StateConflict(f"run {run.run_id} went on while gc looked at it")
                 store.effects.begin(run.run_id, "forget", run.run_id)
                 point("gc.after-intent")
                 point("gc.before-forget")

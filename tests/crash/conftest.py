@@ -12,6 +12,7 @@ import pytest
 from backcast.testing.shop import Shop
 from tests.crash.lake import Lake
 from tests.crash.life import Life
+from tests.crash.process import RealLife
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,3 +36,16 @@ def new_life(tmp_path: Path, spark: SparkSession, lake_root: Path) -> Iterator[C
     yield make
     for lake in lakes:
         lake.close()
+
+
+@pytest.fixture
+def real_life(tmp_path: Path) -> Iterator[RealLife]:
+    """A life on a lake of its own, without Spark in this process. Its undo window ends at once, so that gc may act."""
+    lake = Lake(tmp_path / "lake", "shop")
+    lake.create()
+    shop = Shop(tmp_path / "project", "lake.shop", None)  # type: ignore[arg-type]  # its processes bring their own
+    shop.write(lake.root, live="keep", chunks_per_job=1, undo_window="0s")
+    life = RealLife(shop, lake)
+    yield life
+    life.close()
+    lake.close()

@@ -13,14 +13,13 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
     DateType,
@@ -33,6 +32,9 @@ from pyiceberg.types import (
 )
 from sqlalchemy import text
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 Row = tuple[Any, ...]
 Rows = Counter[Row]
@@ -127,7 +129,7 @@ class Lake:
         return self.catalog.load_table((self.namespace, "revenue"))
 
     def place(self) -> str:
-        """Where the output's newest metadata lies: as long as it is the same, nothing was committed. Costs no parsing."""
+        """Where the output's newest metadata lies: while it is the same, nothing was committed. Costs no parsing."""
         query = text(
             "SELECT metadata_location FROM iceberg_tables WHERE table_namespace = :n AND table_name = 'revenue'"
         )

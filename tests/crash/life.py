@@ -14,7 +14,7 @@ import pytest
 
 from backcast.control import ControlPlane
 from backcast.errors import StateConflict
-from backcast.model.run import Holder, Run, lease_name
+from backcast.model.run import Holder, Publication, Run, lease_name
 from backcast.model.stage import publish_fence, stage_of, undo_fence
 from backcast.model.states import ChunkState, RunState
 from backcast.project.config import load_project
@@ -22,7 +22,7 @@ from backcast.project.wiring import Wiring
 from backcast.spark import processes
 from backcast.testing.faults import SimulatedCrash, crash_at, nothing, trace
 from tests.crash.lake import SCOPE, Lake
-from tests.crash.witness import Witness
+from tests.crash.witness import View, Witness, slowing
 
 if TYPE_CHECKING:
     from backcast.testing.shop import Shop
@@ -35,7 +35,15 @@ GOALS: dict[Verb, frozenset[RunState]] = {
     "undo": frozenset({RunState.UNDONE}),
     "cancel": frozenset({RunState.CANCELLED}),
 }
+_VERBS = {"stage": "run", "chunk": "run", "validate": "run"}
+"""The command that passes a point, where it is not called like the point's first word."""
 _IN_SCOPE_FROM = frozenset(RunState) - {RunState.PLANNED, RunState.APPROVED}
+
+
+def verb_of(point: str) -> Verb:
+    """The command that passes the point."""
+    first = point.partition(".")[0]
+    return _VERBS.get(first, first)
 
 
 class DoomedWiring(Wiring):
@@ -75,8 +83,8 @@ class Life:
 
     def do(self, verb: Verb) -> None:
         """The command, undisturbed."""
-        with closing(Wiring(load_project(self.shop.root))) as world, trace(self.meanwhile):
-            self._perform(ControlPlane(world), verb)
+        with trace(self.meanwhile):
+            self.perform(verb)
 
     def crash(self, verb: Verb, point: str, occurrence: int = 1) -> None:
         """The command until the point, where it dies. Fails when it never gets there.
@@ -85,15 +93,16 @@ class Life:
         """
         if self.witness is not None:
             self.meanwhile = self.witness.strike
-        with (
-            closing(DoomedWiring(load_project(self.shop.root))) as world,
-            crash_at(point, occurrence, self.meanwhile) as reached,
-            pytest.raises(SimulatedCrash, match=point),
-        ):
-            self._perform(ControlPlane(world), verb)
+        with crash_at(point, occurrence, self.meanwhile) as reached, pytest.raises(SimulatedCrash, match=point):
+            self.perform(verb, DoomedWiring)
         assert reached[-1] == point
         if verb == "plan":
             self.ghosts = [run.run_id for run in self.look(lambda control: control.list())]
+
+    def perform(self, verb: Verb, wiring: type[Wiring] = Wiring) -> None:
+        """The command in a process of its own: nothing is shared but the store, the table and Spark."""
+        with closing(wiring(load_project(self.shop.root))) as world:
+            self._perform(ControlPlane(world), verb)
 
     def repeat(self, verb: Verb) -> None:
         """The command again. It may find that everything was done before the crash, and say so."""
@@ -111,9 +120,9 @@ class Life:
         return self._run(self.run_id).state
 
     @contextmanager
-    def witnessed(self) -> Iterator[Witness]:
+    def witnessed(self, pauses: Iterator[float] | None = None) -> Iterator[Witness]:
         """With a live writer and a reader beside it."""
-        with Witness(self.lake, self.accepts_live_rows_in_scope) as self.witness:
+        with Witness(self.lake, self.accepts_live_rows_in_scope, pauses or slowing()) as self.witness:
             yield self.witness
         self.witness, self.meanwhile = None, nothing
 
@@ -137,13 +146,27 @@ class Life:
                 assert lease is None or world.ended(lease.holder)
                 assert store.runs.verify_events(run_id) is None
 
-    def check_refs(self, *, publishes: int = 0, undos: int = 0, stage: bool = True) -> None:
-        """Main and what the run declared: its stage, its base, one fence for each publish and undo."""
+    def check_refs(self) -> None:
+        """Main and what the run declared: its stage, its base, one fence for each publish and each undo."""
         names = stage_of(self.run_id, None)
-        declared = {"main"} | ({names.branch, names.base_tag} if stage else set())
-        declared |= {publish_fence(self.run_id, n + 1) for n in range(publishes)}
-        declared |= {undo_fence(self.run_id, n + 1) for n in range(undos)}
+        published = self.publications()
+        released = bool(published) and published[-1].released_at is not None
+        declared = {"main"}
+        if self.state is not RunState.CANCELLED and not released:
+            declared |= {names.branch, names.base_tag}
+            declared |= {publish_fence(self.run_id, each.generation) for each in published}
+            declared |= {undo_fence(self.run_id, each.generation) for each in published if each.undone_at is not None}
         assert self.lake.refs() == declared
+
+    def publications(self) -> list[Publication]:
+        return self.look(lambda control: control.world.reader().publications(self.run_id))
+
+    def story(self) -> list[View]:
+        """What main's history must tell, going by the ledger."""
+        told: list[View] = ["old"]
+        for each in self.publications():
+            told += ["new"] if each.undone_at is None else ["new", "old"]
+        return told
 
     def _run(self, run_id: str) -> Run:
         return self.look(lambda control: control.status(run_id).run)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count, groupby
 from types import TracebackType
 from typing import Literal, Self
@@ -31,9 +31,14 @@ from tests.crash.lake import (
 
 View = Literal["old", "new"]
 _JOIN_SECONDS = 60.0
-_FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.3, 5.0, 1.3
+_FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.3, 5.0, 1.2
 _POLL = 0.05
 _STRIKES = 10
+
+
+def slowing() -> Iterator[float]:
+    """Fast at first, slower as it goes on, so that a long life does not drown in live rows."""
+    return (min(_FIRST_PAUSE * _GROWTH**turn, _LONGEST_PAUSE) for turn in count())
 
 
 class Anomaly(AssertionError):
@@ -44,15 +49,16 @@ class Witness:
     """Writer and reader as threads, and a second writer that strikes at the product's own boundaries.
 
     Use as a context manager; `verify` tells what they saw. `allowed_in_scope` says when the flow allows live rows in
-    scope; outside it they arrive all the time. The thread slows down as it goes, so that a loaded machine gets through.
+    scope; outside it they arrive all the time. `pauses` are the seconds between two rows of the writing thread.
     """
 
-    def __init__(self, lake: Lake, allowed_in_scope: Callable[[], bool]) -> None:
+    def __init__(self, lake: Lake, allowed_in_scope: Callable[[], bool], pauses: Iterator[float]) -> None:
         self.acknowledged: list[Row] = []
         self.views: dict[int, View] = {}
         """What the reader saw at each version it met."""
         self._lake = lake
         self._allowed_in_scope = allowed_in_scope
+        self._pauses = pauses
         self._numbers = count(1)
         self._struck: set[str] = set()
         self._problems: list[BaseException] = []
@@ -73,7 +79,7 @@ class Witness:
             thread.join(_JOIN_SECONDS)
 
     def strike(self, point: str) -> None:
-        """A live row at the very moment the product passes a point, at the first few of them: in scope every other time.
+        """A live row at the very moment the product passes a point, for the first few: in scope every other time.
 
         A second pass of the same point gets none, else nothing that starts over when the table moved would ever end.
         """
@@ -113,12 +119,11 @@ class Witness:
         return OUTSIDE + (OLD if view == "old" else NEW) + Counter(self.acknowledged)
 
     def _write(self) -> None:
-        lake, pause = self._lake.again(), _FIRST_PAUSE
-        for turn in count():
+        lake = self._lake.again()
+        for turn, pause in enumerate(self._pauses):
             if self._stop.wait(pause):
                 break
             self.append(lake, scope=turn % 2 == 1 and self._allowed_in_scope())
-            pause = min(pause * _GROWTH, _LONGEST_PAUSE)
         lake.close()
 
     def _read(self) -> None:

@@ -74,13 +74,17 @@ def write(
     return target.write(stage, StageWrite(chunks, token, scope, exact), rows)
 
 
-def publish(target: IcebergTarget, net: NetChange, scope: Predicate, *, fence: str = "pub-1", keep: bool = False) -> str:
+def publish(
+    target: IcebergTarget, net: NetChange, scope: Predicate, *, fence: str = "pub-1", keep: bool = False
+) -> str:
     """Publish the net change on today's head, whatever moved there."""
     moved = target.movement(net.base, scope)
     return target.commit(publication(net, moved, scope, fence=fence, keep=keep))
 
 
-def publication(net: NetChange, moved: Movement, scope: Predicate, *, fence: str = "pub-1", keep: bool = False) -> Change:
+def publication(
+    net: NetChange, moved: Movement, scope: Predicate, *, fence: str = "pub-1", keep: bool = False
+) -> Change:
     removed = frozenset(each.path for each in net.removed)
     return Change(
         fence=fence,
@@ -113,7 +117,9 @@ def undo(target: IcebergTarget, net: NetChange, scope: Predicate, *, fence: str 
 def restated(spark: SparkSession, target: IcebergTarget, scope: Predicate) -> tuple[Stage, NetChange]:
     """A stage that multiplies v by ten in the scope, and its net change."""
     stage = open_stage(target)
-    commit = write(target, stage, scope, target.read(stage.base, scope).selectExpr("id", "day", "v * 10 AS v").coalesce(1))
+    commit = write(
+        target, stage, scope, target.read(stage.base, scope).selectExpr("id", "day", "v * 10 AS v").coalesce(1)
+    )
     return stage, target.net_change(stage, commit.version, scope)
 
 

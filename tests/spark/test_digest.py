@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
+from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.digest import EMPTY, Digest
+from backcast.model.scope import Predicate, TimeClause
 from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row
+from backcast.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,3 +84,15 @@ def test_digests_of_parts_add_up_to_the_digest_of_the_whole(spark: SparkSession)
     parts = {row[KEY]: digest_of_row(row) for row in digest_by(frame, F.col("id") % 3).collect()}
     assert {key: part.rows for key, part in parts.items()} == {0: 34, 1: 33, 2: 33}
     assert parts[0] + parts[1] + parts[2] == whole
+
+
+def test_a_thousand_chunks_are_labelled_in_one_job(spark: SparkSession) -> None:
+    """Each chunk gets its own digest however many there are: 400 nested conditions overflow the JVM's stack."""
+    hours = TimeColumn(column="h", kind=TimeKind.INTEGER, format="epoch_seconds")
+
+    def part(number: int) -> Predicate:
+        return Predicate(clauses=(TimeClause(time=hours, ranges=((str(number), str(number + 1)),)),))
+
+    found = SparkEngine().digests(spark.range(1000).selectExpr("id AS h"), {str(n): part(n) for n in range(1000)})
+    assert {each.rows for each in found.values()} == {1}
+    assert len({each.short() for each in found.values()}) == 1000

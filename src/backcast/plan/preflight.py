@@ -8,24 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from backcast.model.analysis import Analysis
+from backcast.model.column import TimeKind
 from backcast.model.finding import Finding, block, note, warn
 from backcast.model.manifest import CodeIdentity, InputPin, LivePolicy, Manifest, Settings, Survival
-from backcast.model.pipeline import Dataset
+from backcast.model.pipeline import Dataset, Relation
 from backcast.model.request import Request
 from backcast.model.run import Run
 from backcast.model.scope import Scope
 from backcast.model.states import RunState
-from backcast.model.table import Column, FileList, TableFacts
+from backcast.model.table import Column, FileList, TableFacts, TableIdentity
 from backcast.model.time import Interval
 
 _SMALL_FILE = 8 * 1024 * 1024
 _MANY_SMALL = 20
+_TYPES = {
+    TimeKind.DATE: ("date",),
+    TimeKind.TIMESTAMP: ("timestamp",),
+    TimeKind.TIMESTAMP_NTZ: ("timestamp_ntz",),
+    TimeKind.STRING: ("string", "char", "varchar"),
+    TimeKind.INTEGER: ("tinyint", "smallint", "int", "bigint"),
+}
 _ROW_LEVEL_MODES = ("write.delete.mode", "write.update.mode", "write.merge.mode")
 
 
 def table_findings(dataset: Dataset, facts: TableFacts, files: FileList, request: Request) -> list[Finding]:
     """What the target itself forbids or makes risky."""
-    found = list(_unknown_columns(dataset, facts, request))
+    found = [*_unknown_columns(dataset, facts, request), *misfit_columns(dataset, facts.identity, "target")]
     table = facts.identity.name
     if facts.identity.format_version >= 3:
         found.append(
@@ -92,6 +100,21 @@ def _unknown_columns(dataset: Dataset, facts: TableFacts, request: Request) -> I
                 "target.unknown-column",
                 f"{facts.identity.name} has no column {name!r}, which is the {role}",
                 f"its columns are {', '.join(sorted(have))}",
+            )
+
+
+def misfit_columns(dataset: Relation, identity: TableIdentity, side: str) -> Iterable[Finding]:
+    """Time columns whose type is not of the declared kind. A day read as an instant, or a wall clock time as one with
+    a zone, would compare without complaint and shift the scope by hours. `side` is target or input.
+    """
+    types = {column.name: column.type for column in identity.columns}
+    for column in dataset.time_columns:
+        found = types.get(column.column)
+        if found is not None and found.partition("(")[0] not in _TYPES[column.kind]:
+            yield block(
+                f"{side}.time-kind",
+                f"column {column.column!r} of {identity.name} is {found}, but declared as kind {column.kind}",
+                f"declare the kind that fits the column in `time` or `partition` of dataset {dataset.name}",
             )
 
 

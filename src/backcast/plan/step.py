@@ -16,7 +16,7 @@ from backcast.model.request import Request
 from backcast.model.run import Run
 from backcast.model.scope import Scope
 from backcast.model.states import Execution
-from backcast.model.table import FileList, TableFacts
+from backcast.model.table import FileList, PartitionField, TableFacts
 from backcast.model.time import Interval
 from backcast.plan import preflight
 from backcast.plan.chunks import make_chunks, make_scope
@@ -25,6 +25,9 @@ from backcast.plan.pins import at_risk, input_predicate, pin_input, pin_target
 from backcast.plan.windows import Partitioning, partitioning, requested_windows
 from backcast.ports import Engine, Source, Target
 from backcast.world import Transform
+
+_WRONG_COLUMNS = ("target.unknown-column", "target.time-kind", "input.time-kind")
+"""Without the right columns there is no scope to plan with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
     """The frozen plan with all findings. Raises InvalidRequest or UnknownName when there is nothing to plan."""
     dataset = planning.spec.output
     facts = planning.target.facts()
-    _refuse_unknown_columns(planning, facts, request)
+    _refuse_wrong_columns(planning, facts, request)
     shape = _shape(request, planning, facts)
     before, after = planning.spec.warm_up_before, planning.spec.warm_up_after
     input_windows = tuple(window.widened(before, after) for window in shape.scope.windows)
@@ -96,11 +99,19 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
     )
 
 
-def _refuse_unknown_columns(planning: Planning, facts: TableFacts, request: Request) -> None:
+def _refuse_wrong_columns(planning: Planning, facts: TableFacts, request: Request) -> None:
     found = preflight.table_findings(planning.spec.output, facts, FileList(None, ()), request)
-    unknown = [each for each in found if each.code == "target.unknown-column"]
-    if unknown:
-        raise PlanRefused("; ".join(each.reason for each in unknown), hint=unknown[0].remedy)
+    found += [
+        misfit
+        for each in planning.spec.inputs
+        if each.windowed
+        for misfit in preflight.misfit_columns(
+            each.dataset, planning.source(each.dataset.name).facts().identity, "input"
+        )
+    ]
+    wrong = [each for each in found if each.code in _WRONG_COLUMNS]
+    if wrong:
+        raise PlanRefused("; ".join(each.reason for each in wrong), hint=wrong[0].remedy)
 
 
 def _shape(request: Request, planning: Planning, facts: TableFacts) -> _Shape:
@@ -111,17 +122,20 @@ def _shape(request: Request, planning: Planning, facts: TableFacts) -> _Shape:
     how = partitioning(dataset.partition or dataset.time, fields)
     scope = make_scope(asked, request.where, dataset, how, fields, spec.cut)
     files = planning.target.files(facts.version, scope.predicate)
-    old_specs = not scope.exact and _has_old_specs(files, how)
+    old_specs = not scope.exact and _has_old_specs(files, how, fields, request)
     if old_specs:
         scope = make_scope(asked, request.where, dataset, how, fields, spec.cut, force_exact=True)
         files = planning.target.files(facts.version, scope.predicate)
     return _Shape(asked, scope, make_chunks(scope, request.where, dataset, how), files, old_specs)
 
 
-def _has_old_specs(files: FileList, how: Partitioning) -> bool:
-    return how.field is not None and any(
-        partition_value(file.partition, how.field.name) is None for file in files.files
-    )
+def _has_old_specs(files: FileList, how: Partitioning, fields: tuple[PartitionField, ...], request: Request) -> bool:
+    """Whether a file lacks a partition field that makes the scope whole: that of time, or one that `--where` names."""
+    asked = {clause.column for clause in request.where}
+    cutting = {field.name for field in fields if field.transform == "identity" and field.source in asked}
+    if how.field is not None:
+        cutting.add(how.field.name)
+    return any(partition_value(file.partition, name) is None for file in files.files for name in cutting)
 
 
 def _result_findings(

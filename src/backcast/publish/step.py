@@ -106,7 +106,7 @@ def _net_change(job: PublishJob, verdict: Verdict) -> NetChange:
 
 
 def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) -> tuple[Effect, str]:
-    """Decide on the head and commit on the head; a commit by someone else in between starts over, a bounded number of
+    """Decide on the head, commit validated from it; a change in scope or a lost race starts over, a bounded number of
     times.
     """
     scope, run_id = job.manifest.scope, job.run.run_id

@@ -149,6 +149,12 @@ def _rewritten(job: PublishJob, publication: Publication, head: str | None) -> C
     Refuses when a published row is gone.
     """
     scope, target, run_id = job.manifest.scope.predicate, job.target, publication.run_id
+    maps = [column.name for column in job.manifest.target.identity.columns if "map<" in column.type]
+    if maps:
+        raise UndoRefused(
+            f"rows cannot be compared one by one: {', '.join(maps)} holds maps",
+            hint="restate the window again with the old version of the code",
+        )
     now, published = target.read(head, scope), target.read(publication.version, scope)
     lost = published.exceptAll(now).limit(1).count()
     if lost:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Observation
+from pyspark.sql import Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
@@ -17,12 +18,13 @@ from backcast.model.scope import Predicate
 from backcast.model.table import Column
 from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row
 from backcast.spark.inspection import inspect, tables
-from backcast.spark.predicates import quote, to_column
+from backcast.spark.predicates import quote, to_column, to_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OBSERVATION_SECONDS = 10.0
+_NUMBER = "backcast_number"
 _WIDER: dict[str, tuple[str, ...]] = {
     "tinyint": ("smallint", "int", "bigint", "float", "double"),
     "smallint": ("int", "bigint", "float", "double"),
@@ -40,6 +42,12 @@ class SparkEngine:
         return Analysis(_columns(rows), *inspect(rows), *tables(rows))
 
     def conform(self, rows: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
+        doubled = sorted(name for name, times in Counter(rows.columns).items() if times > 1)
+        if doubled:
+            raise Refused(
+                f"the transform returns more than one column called {', '.join(doubled)}",
+                hint="select or rename so that each column of the table is there once",
+            )
         have = {column.name: column for column in _columns(rows)}
         extra = sorted(have.keys() - {column.name for column in columns})
         missing = [column.name for column in columns if column.name not in have]
@@ -97,29 +105,33 @@ class SparkEngine:
             return {name: digest_of_row(rows.agg(*digest_columns(rows.schema)).collect()[0])}
         types = _types(rows)
         names = list(parts)
-        label = F.lit(None).cast("int")
-        for number in reversed(range(len(names))):
-            label = F.when(to_column(parts[names[number]], types), F.lit(number)).otherwise(label)
-        found = {row[KEY]: digest_of_row(row) for row in digest_by(rows, label).collect()}
+        # One flat CASE: nested ones overflow the JVM's stack when a year is cut into days.
+        cases = " ".join(f"WHEN {to_sql(parts[name], types)} THEN {number}" for number, name in enumerate(names))
+        found = {row[KEY]: digest_of_row(row) for row in digest_by(rows, F.expr(f"CASE {cases} END")).collect()}
         return {name: found.get(number, EMPTY) for number, name in enumerate(names)}
 
     def key_problems(self, rows: DataFrame, key: tuple[str, ...]) -> tuple[int, int, str]:
+        """Rows of one key are numbered, and each key that has a second row is doubled.
+
+        Sorting costs less than a hash table with an entry for every row, which is what unique keys make of a grouping.
+        """
         columns = [F.col(quote(name)) for name in key]
         missing = F.lit(False)
         for column in columns:
             missing = missing | column.isNull()
-        grouped = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("n"), F.max(missing).alias("missing"))
-        doubled = (F.col("n") > 1) & ~F.col("missing")
+        number = F.row_number().over(Window.partitionBy(*columns).orderBy(F.lit(1)))
+        numbered = rows.select(*columns, number.alias(_NUMBER))
+        doubled = (F.col(_NUMBER) == 2) & ~missing
         example = F.concat_ws(
             ", ",
             *(F.concat(F.lit(f"{name}="), column.cast("string")) for name, column in zip(key, columns, strict=True)),
         )
-        row = grouped.agg(
-            F.sum(F.when(F.col("missing"), F.col("n")).otherwise(0)).alias("nulls"),
-            F.sum(F.when(doubled, 1).otherwise(0)).alias("doubles"),
+        row = numbered.agg(
+            F.count(F.when(missing, 1)).alias("nulls"),
+            F.count(F.when(doubled, 1)).alias("doubles"),
             F.min(F.when(doubled, example)).alias("example"),
         ).collect()[0]
-        return int(row["nulls"] or 0), int(row["doubles"] or 0), row["example"] or ""
+        return row["nulls"], row["doubles"], row["example"] or ""
 
     def shared_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> list[str]:
         names = list(key)

@@ -1,0 +1,52 @@
+"""What the engine finds in rows: keys that are missing or doubled, and the digest of each of many parts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backcast.model.digest import EMPTY
+from backcast.model.scope import during
+from backcast.model.time import Interval
+from backcast.spark.engine import SparkEngine
+from backcast.testing.samples import DAY_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FIRST = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ("(1, 'a'), (1, 'b'), (2, 'a')", (0, 0, "")),
+        ("(1, 'a'), (1, 'a'), (1, 'a'), (2, 'b'), (2, 'b')", (0, 2, "x=1, y=a")),
+        ("(1, null), (1, null), (null, 'a'), (3, 'c')", (3, 0, "")),
+        ("(1, null), (2, 'b'), (2, 'b')", (1, 1, "x=2, y=b")),
+    ],
+    ids=["unique", "doubled and trebled", "missing is not doubled", "both"],
+)
+def test_a_key_is_doubled_once_however_often_it_occurs(
+    spark: SparkSession, values: str, found: tuple[int, int, str]
+) -> None:
+    rows = spark.sql(f"SELECT * FROM VALUES {values} AS t(x, y)")
+    assert SparkEngine().key_problems(rows, ("x", "y")) == found
+
+
+def test_no_row_has_no_problem_with_its_key(spark: SparkSession) -> None:
+    assert SparkEngine().key_problems(spark.range(0), ("id",)) == (0, 0, "")
+
+
+def test_a_thousand_parts_have_a_digest_each(spark: SparkSession) -> None:
+    """Part n holds one row when n is even and none when it is odd."""
+    days = [Interval(start=FIRST + timedelta(days=n), end=FIRST + timedelta(days=n + 1)) for n in range(1000)]
+    parts = {str(number): during((DAY_COLUMN,), (day,)) for number, day in enumerate(days)}
+    rows = spark.range(500).selectExpr("id", "date_add(DATE '2020-01-01', CAST(id * 2 AS INT)) AS day")
+    digests = SparkEngine().digests(rows, parts)
+    assert list(digests) == list(parts)
+    assert [digests[str(number)].rows for number in range(1000)] == [1, 0] * 500
+    assert digests["1"] == EMPTY
+    assert len({digests[str(number)] for number in range(0, 1000, 2)}) == 500
