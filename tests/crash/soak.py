@@ -1,152 +1,108 @@
 """`make soak MINUTES=n`: every point with every kill, then random schedules, until the time is up or all is not well.
 
     python -m tests.crash.soak --minutes 60
-    python -m tests.crash.soak --seed 17          one random schedule again
-    python -m tests.crash.soak --point publish.after-commit --kill jvm
+    python -m tests.crash.soak --seed 17                             one random schedule again
+    python -m tests.crash.soak --faults publish.after-commit:jvm     these kills again, with commas between
 
-Every life is real processes on a lake of its own, beside a live writer and a reader.
+Exit code 1 at the first anomaly; its folder is kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backcast.faults import POINTS
-from backcast.model.states import RunState
 from backcast.testing.faults import KILLS
-from backcast.testing.shop import Shop
-from tests.crash.lake import Lake
-from tests.crash.process import RealLife
-from tests.crash.test_every_point import STEPS
+from tests.crash.schedule import Schedule, chain, everything, live, random_schedule
 
-WAY = ("plan", "run", "publish", "undo", "gc")
-LEFT = {
-    RunState.PLANNED: 1,
-    RunState.APPROVED: 1,
-    RunState.RUNNING: 1,
-    RunState.STAGED: 1,
-    RunState.ACCEPTED: 2,
-    RunState.PUBLISHING: 2,
-    RunState.PUBLISHED: 3,
-    RunState.UNDOING: 3,
-    RunState.UNDONE: 4,
-}
-"""The first command of the way that is still to do, by the run's state."""
+_LAST_SECONDS = 60.0
+"""What a life needs to end well, once nobody kills it any more."""
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """Kills in the order in which they happen: each is the command to reach and the fault to die of."""
+@dataclass
+class Soak:
+    """Lives one after the other until the deadline."""
 
-    name: str
-    kills: tuple[tuple[str, str], ...]
+    deadline: float
+    kills: int = 0
+    lives: int = 0
+    pairs: set[str] = field(default_factory=set)
+    met: list[str] = field(default_factory=list)
+    """The kills of the life that is under way."""
 
-    @property
-    def cancels(self) -> bool:
-        return any(verb == "cancel" for verb, _ in self.kills)
+    def go_through(self, schedule: Schedule) -> bool:
+        """False at an anomaly. A schedule that one life cannot meet as a whole goes on in the next."""
+        while schedule.faults and not self.time_is_up():
+            folder = Path(tempfile.mkdtemp(prefix="backcast-soak-"))
+            print(schedule.name, flush=True)
+            self.met = []
+            try:
+                left = live(schedule, folder, self.report, self.time_is_up)
+            except Exception:  # noqa: BLE001 - whatever it is, it is the anomaly that this looks for
+                traceback.print_exc()
+                print(f"ANOMALY after {self.kills} kills; look at {folder}")
+                print(f"again: python -m tests.crash.soak {_again(schedule, self.met)}")
+                return False
+            shutil.rmtree(folder)
+            self.lives += 1
+            schedule = replace(schedule, faults=left)
+        return True
 
+    def report(self, fault: str, outcome: str) -> None:
+        self.met.append(fault)
+        self.kills += outcome != "not reached"
+        if outcome != "not reached":
+            self.pairs.add(fault.replace("#1:", ":"))
+        print(f"  {fault:40} {outcome}", flush=True)
 
-def verb_of(point: str) -> str:
-    first = point.partition(".")[0]
-    return STEPS.get(first, first)
-
-
-def all_schedules() -> Iterator[Schedule]:
-    for point in POINTS:
-        for kill in KILLS:
-            yield Schedule(f"{point}:{kill}", ((verb_of(point), f"{point}:{kill}"),))
-
-
-def random_schedule(seed: int) -> Schedule:
-    """Up to four kills on the way from plan to gc; the same seed gives the same ones."""
-    chance = random.Random(seed)  # noqa: S311 - repeatable is the point
-    points = [each for each in POINTS if verb_of(each) in WAY]
-    chosen = sorted(chance.sample(points, chance.randint(1, 4)), key=lambda each: WAY.index(verb_of(each)))
-    kills = [(verb_of(each), f"{each}#{chance.choice((1, 1, 2))}:{chance.choice(KILLS)}") for each in chosen]
-    return Schedule(f"seed {seed}: " + ", ".join(fault for _, fault in kills), tuple(kills))
-
-
-def live_through(schedule: Schedule, root: Path) -> None:
-    """One life. Raises when a row is lost, doubled or seen half-way, or when anything is left in limbo."""
-    lake = Lake(root / "lake", "shop")
-    lake.create()
-    shop = Shop(root / "project", "lake.shop", None)  # type: ignore[arg-type]  # its processes bring their own
-    shop.write(lake.root, live="keep", chunks_per_job=1, undo_window="0s")
-    life = RealLife(shop, lake)
-    way = ("plan", "run", "cancel") if schedule.cancels else WAY
-    try:
-        with life.witnessed() as witness:
-            for verb, fault in schedule.kills:
-                life.go(" ".join(way[_first(life, way) : way.index(verb) + 1]), fault)
-            life.finish(" ".join(way[_first(life, way) :]))
-        witness.verify()
-        if lake.rows() != witness.expected("old"):
-            raise AssertionError(f"the table is not what it was: {lake.rows() - witness.expected('old')} is new")
-        life.check_ledger()
-        life.check_refs()
-    finally:
-        life.close()
-        lake.close()
+    def time_is_up(self) -> bool:
+        return time.monotonic() > self.deadline - _LAST_SECONDS
 
 
-def _first(life: RealLife, way: tuple[str, ...]) -> int:
-    """Where to go on: the command that was cut short, which is repeated, or the next one."""
-    return min(LEFT.get(life.state, len(way) - 1), len(way) - 1) if life.run_id else 0
+def _again(schedule: Schedule, met: list[str]) -> str:
+    """How to repeat it: up to and with the kill that was next."""
+    return f"--seed {schedule.seed}" if schedule.seed else f"--faults {','.join(schedule.faults[: len(met) + 1])}"
 
 
-def schedules(arguments: argparse.Namespace) -> Iterator[Schedule]:
+def _schedules(arguments: argparse.Namespace) -> Iterator[Schedule]:
+    if arguments.faults:
+        yield chain(arguments.faults.split(","))
+        return
     if arguments.seed is not None:
         yield random_schedule(arguments.seed)
         return
-    if arguments.point:
-        yield from (each for each in all_schedules() if each.name == f"{arguments.point}:{arguments.kill}")
-        return
-    yield from all_schedules()
-    first = random.SystemRandom().randrange(1_000_000)
+    yield from everything()
+    first = random.SystemRandom().randrange(1, 1_000_000)
     yield from (random_schedule(first + number) for number in range(1_000_000))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Kill Backcast at every point, then at random.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.crash.soak", description="Kill it everywhere, then at random."
+    )
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, help="one random schedule")
-    parser.add_argument("--point", choices=POINTS)
-    parser.add_argument("--kill", choices=KILLS, default="python")
+    parser.add_argument("--seed", type=int, help="only the random schedule of this number")
+    parser.add_argument("--faults", help=f"only these kills: POINT[#N]:{'|'.join(KILLS)},...")
     arguments = parser.parse_args()
-    deadline = time.monotonic() + arguments.minutes * 60
-    lived = 0
-    for schedule in schedules(arguments):
-        if time.monotonic() >= deadline:
+    soak = Soak(time.monotonic() + arguments.minutes * 60)
+    for schedule in _schedules(arguments):
+        if soak.time_is_up():
             break
-        print(f"{schedule.name} ... ", end="", flush=True)
-        started = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-            try:
-                live_through(schedule, Path(folder))
-            except Exception:  # noqa: BLE001 - whatever it is, it is the anomaly that this looks for
-                print("ANOMALY")
-                traceback.print_exc()
-                print(f"after {lived} good lives; again: python -m tests.crash.soak {_again(schedule)}")
-                return 1
-        lived += 1
-        print(f"ok, {time.monotonic() - started:.0f} s", flush=True)
-    print(f"{lived} lives, no row lost, doubled or seen half-way")
+        if not soak.go_through(schedule):
+            return 1
+    tried, all_pairs = sum("#" not in each for each in soak.pairs), len(POINTS) * len(KILLS)
+    print(f"{soak.kills} kills in {soak.lives} lives, {tried} of {all_pairs} combinations of point and kill")
+    print("no row lost, doubled or seen half-way")
     return 0
-
-
-def _again(schedule: Schedule) -> str:
-    if schedule.name.startswith("seed "):
-        return f"--seed {schedule.name.split()[1].rstrip(':')}"
-    point, _, kill = schedule.name.partition(":")
-    return f"--point {point} --kill {kill}"
 
 
 if __name__ == "__main__":
