@@ -134,7 +134,11 @@ class Lake:
         self.spark.sql(f"CREATE NAMESPACE {namespace}")
         layout = "day, shard" if shards else "day"
         for table in (made.events, made.facts, made.by_hand):
-            self.spark.sql(f"CREATE TABLE {table} ({COLUMNS}) USING iceberg PARTITIONED BY ({layout})")
+            # Sorted and written one after another: a fanout writer keeps a buffer open for every partition.
+            self.spark.sql(
+                f"CREATE TABLE {table} ({COLUMNS}) USING iceberg PARTITIONED BY ({layout})"
+                " TBLPROPERTIES ('write.spark.fanout.enabled' = 'false')"
+            )
         _events(self.spark, rows, days, max(shards, 1)).writeTo(made.events).append()
         for table in (made.facts, made.by_hand):
             self.spark.table(made.events).writeTo(table).append()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import BackcastError, LeaseHeld, ScopeChanged, StateConflict
+from backcast.errors import BackcastError, LeaseHeld, OutcomeUnknown, ScopeChanged, StateConflict
 from backcast.model.stage import publish_fence, recorded_base, stage_of
 from backcast.model.states import RunState
 from backcast.model.table import StageWrite
@@ -118,6 +118,28 @@ def test_a_commit_that_lands_after_its_process_was_given_up_counts_once(new_life
     assert life.lake.rows() == OUTSIDE + (NEW if verb == "publish" else OLD)
     life.check_ledger()
     life.check_refs()
+
+
+@pytest.mark.parametrize("wiring", [Wiring, DoomedWiring], ids=["alive", "gone"])
+def test_after_an_unknown_outcome_nobody_looks_until_the_committing_process_is_gone(
+    new_life: NewLife, wiring: type[Wiring]
+) -> None:
+    """The gateway broke and the JVM may still be committing: the lease stays until its holder ended, or it has."""
+    life = staged(new_life)
+
+    def lose_the_gateway() -> None:
+        raise OutcomeUnknown("the commit may or may not have landed")
+
+    with at_point("publish.before-commit", lose_the_gateway), pytest.raises(OutcomeUnknown):
+        life.perform("publish", wiring)
+    if wiring is Wiring:
+        with pytest.raises(LeaseHeld):
+            life.perform("publish")
+        assert life.state is RunState.PUBLISHING
+    else:
+        life.perform("publish")
+        assert life.lake.rows() == OUTSIDE + NEW
+        life.check_ledger()
 
 
 @pytest.mark.parametrize("point", [None, "publish.before-intent", "publish.before-commit"])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from backcast.errors import BackcastError, LeaseHeld
+from backcast.errors import BackcastError, LeaseHeld, OutcomeUnknown
 from backcast.model.run import Holder, Lease
 from backcast.ports import Clock, Leases
 
@@ -18,7 +18,11 @@ EndHolder = Callable[[Holder], bool]
 
 
 class HeldLease:
-    """A lease renewed in the background. `check` raises before the lease can have ended by the store's clock."""
+    """A lease renewed in the background. `check` raises before the lease can have ended by the store's clock.
+
+    After an unknown outcome, or when this process is stopped from outside, it is not given back: the JVM may still be
+    committing, and nobody may look at the table before it is known to be gone or the lease has ended.
+    """
 
     def __init__(
         self, leases: Leases, lease: Lease, clock: Clock, asked_at: float, seconds: float = LEASE_SECONDS
@@ -53,7 +57,7 @@ class HeldLease:
     ) -> None:
         self._stop.set()
         self._thread.join(timeout=self._seconds)
-        if kind is None or issubclass(kind, Exception):
+        if kind is None or (issubclass(kind, Exception) and not issubclass(kind, OutcomeUnknown)):
             self._leases.release(self._lease)
 
     def _renew(self) -> None:
