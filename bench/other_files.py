@@ -24,3 +24,6 @@ def append_other_files(restatement: Restatement, count: int) -> None:
                 builder = builder.withFormat("parquet").withFileSizeInBytes(1_000_000).withRecordCount(1_000)
             append.appendFile(builder.withPath(f"{table.location()}/data/day={day}/other-{number}.parquet").build())
         append.commit()
+    table.refresh()
+    total = int(table.currentSnapshot().summary().get("total-data-files"))
+    assert total > count, f"{total} files in the table, among them {count} others"

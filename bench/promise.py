@@ -16,7 +16,9 @@ class Sizes:
     rows: int = 5_000_000
     fewer_rows: int = 1_000_000
     days: int = 10
-    pairs: int = 3
+    pairs: int = 5
+    warm_up: int = 1
+    """Rounds that are run first and not counted."""
     shards: int = 100
     """Files a day when there are many; with `days` they make the 1,000 files of the promise."""
     fewer_shards: int = 5
@@ -32,6 +34,7 @@ QUICK = Sizes(
     fewer_rows=1_000,
     days=2,
     pairs=1,
+    warm_up=0,
     shards=4,
     fewer_shards=2,
     other_files=20,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from backcast.control import ControlPlane
+from backcast.model.stage import recorded_base, recorded_staged, stage_of
 from bench.lake import Lake, Restatement
 from bench.measure import Sample, timed
 from bench.other_files import append_other_files
@@ -26,9 +27,17 @@ class _Cycle:
     written: int = 0
 
     @classmethod
-    def of(cls, restatement: Restatement) -> _Cycle:
+    def of(cls, restatement: Restatement, files: int) -> _Cycle:
+        """A run that replaces so many files by as many; another number would measure something else."""
         control = restatement.control()
-        return cls(restatement, control, restatement.accepted(control))
+        run_id = restatement.accepted(control)
+        net = control.world.target("facts").net_change(
+            stage_of(run_id, recorded_base(control.logs(run_id))),
+            recorded_staged(control.logs(run_id)),
+            control.world.reader().manifest(run_id).scope.predicate,
+        )
+        assert (len(net.added), len(net.removed)) == (files, files), (len(net.added), len(net.removed))
+        return cls(restatement, control, run_id)
 
     def published(self) -> None:
         self.publish.append(self._timed("publish"))
@@ -49,13 +58,13 @@ class _Cycle:
 
 def measure_rows(lake: Lake, sizes: Sizes) -> list[Result]:
     """The same number of files with few and with many rows in them."""
-    few = _Cycle.of(lake.restatement(sizes.fewer_rows, sizes.days))
-    many = _Cycle.of(lake.restatement(sizes.rows, sizes.days))
-    _in_turn(many, few, sizes.cycles)
+    few = _Cycle.of(lake.restatement(sizes.fewer_rows, sizes.days), sizes.days)
+    many = _Cycle.of(lake.restatement(sizes.rows, sizes.days), sizes.days)
+    _in_turn(many, few, sizes)
     text = f"{{}} of {sizes.rows:,} rows as fast as of {sizes.fewer_rows:,}"
     written = Result(
         name="publish-rows",
-        promise=f"data files written by {2 * (sizes.cycles + 1)} publishes and as many undos",
+        promise=f"data files written by {2 * (sizes.warm_up + sizes.cycles)} publishes and as many undos",
         target="0",
         measured=str(few.written + many.written),
         held=few.written + many.written == 0,
@@ -66,9 +75,9 @@ def measure_rows(lake: Lake, sizes: Sizes) -> list[Result]:
 def measure_files(lake: Lake, sizes: Sizes) -> list[Result]:
     """Many files replaced by many, against few by few."""
     files, fewer = sizes.days * sizes.shards, sizes.days * sizes.fewer_shards
-    many = _Cycle.of(lake.restatement(files * ROWS_A_FILE, sizes.days, sizes.shards))
-    few = _Cycle.of(lake.restatement(fewer * ROWS_A_FILE, sizes.days, sizes.fewer_shards))
-    _in_turn(many, few, sizes.cycles)
+    many = _Cycle.of(lake.restatement(files * ROWS_A_FILE, sizes.days, sizes.shards), files)
+    few = _Cycle.of(lake.restatement(fewer * ROWS_A_FILE, sizes.days, sizes.fewer_shards), fewer)
+    _in_turn(many, few, sizes)
     return _both("publish-files", f"{{}} of {files:,} files against {fewer}", MANY_FILES, many, few)
 
 
@@ -78,22 +87,22 @@ def measure_others(lake: Lake, sizes: Sizes) -> list[Result]:
     crowded = lake.restatement(files * ROWS_A_FILE, sizes.days, sizes.fewer_shards, name="_crowded")
     append_other_files(crowded, sizes.other_files)
     alone = lake.restatement(files * ROWS_A_FILE, sizes.days, sizes.fewer_shards, name="_alone")
-    among, few = _Cycle.of(crowded), _Cycle.of(alone)
-    _in_turn(among, few, sizes.cycles)
+    among, few = _Cycle.of(crowded, files), _Cycle.of(alone, files)
+    _in_turn(among, few, sizes)
     text = f"{{}} of {files} files beside {sizes.other_files:,} others in the table"
     return _both("publish-others", text, OTHER_FILES, among, few)
 
 
-def _in_turn(one: _Cycle, other: _Cycle, cycles: int) -> None:
-    """One cycle to warm up, then those that count; the order changes from cycle to cycle."""
-    for number in range(cycles + 1):
+def _in_turn(one: _Cycle, other: _Cycle, sizes: Sizes) -> None:
+    """Cycles to warm up, then those that count; the order changes from cycle to cycle."""
+    for number in range(sizes.warm_up + sizes.cycles):
         order = (one, other) if number % 2 == 0 else (other, one)
         for each in order:
             each.published()
         for each in order:
             each.undone()
     for each in (one, other):
-        del each.publish[0], each.undo[0]
+        del each.publish[: sizes.warm_up], each.undo[: sizes.warm_up]
         each.end()
 
 

@@ -63,6 +63,7 @@ def measure(lake: Lake, sizes: Sizes) -> list[Result]:
             "run with key": keyed.contender(),
         },
         rounds=sizes.pairs,
+        warm_up=sizes.warm_up,
     )
     control.world.close()
     by_hand = samples["by hand"]

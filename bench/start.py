@@ -21,6 +21,7 @@ def measure(sizes: Sizes) -> list[Result]:
             "backcast --help": Contender(work=lambda: _run([*help_command, "--help"])),
         },
         rounds=sizes.starts,
+        warm_up=sizes.warm_up,
     )
     return [
         ratio_result(

@@ -74,7 +74,7 @@ def test_a_second_process_is_told_that_the_run_is_being_worked_on(new_life: NewL
 def test_a_publisher_that_lost_its_lease_cannot_publish_a_second_time(new_life: NewLife, point: str) -> None:
     """Another took over and published meanwhile: the late commit is refused by the fence and the ledger."""
     life = staged(new_life)
-    with at_point(point, lambda: life.perform("publish")), pytest.raises(StateConflict):
+    with at_point(point, lambda: life.perform("publish")), pytest.raises((LeaseHeld, StateConflict)):
         life.perform("publish", DoomedWiring)
     assert commits_with(life, "backcast.publish-id", publish_fence(life.run_id, 1)) == 1
     assert life.state is RunState.PUBLISHED
@@ -199,7 +199,7 @@ def test_a_worker_that_wakes_up_after_its_run_was_finished_by_another_changes_no
     """Its late commit lands on the stage, is refused by the ledger, and is not part of what is published."""
     life = new_life()
     life.do("plan")
-    with at_point("chunk.before-commit", lambda: life.perform("run")), pytest.raises(StateConflict):
+    with at_point("chunk.before-commit", lambda: life.perform("run")), pytest.raises((LeaseHeld, StateConflict)):
         life.perform("run", DoomedWiring)
     assert life.state is RunState.ACCEPTED
     late = life.lake.table().snapshot_by_name(stage_of(life.run_id, None).branch)
