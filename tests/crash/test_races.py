@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _STALE = 0
 """A token older than any that a claim gets."""
 _PATIENCE = 120.0
+LAST_MOMENTS = pytest.mark.parametrize("moment", ["after-intent", "before-commit"])
+"""After the decision and before the table is read for the commit; after that and before the commit lands."""
 
 NewLife = Callable[..., Life]
 
@@ -210,11 +212,14 @@ def test_a_worker_that_wakes_up_after_its_run_was_finished_by_another_changes_no
     life.check_ledger()
 
 
-def test_a_live_row_in_scope_at_the_last_moment_stops_a_publish_that_must_not_keep_it(new_life: NewLife) -> None:
+@LAST_MOMENTS
+def test_a_live_row_in_scope_at_the_last_moment_stops_a_publish_that_must_not_keep_it(
+    new_life: NewLife, moment: str
+) -> None:
     """Policy fail: refused, the row stays, nothing was published; a new plan over the new rows goes through."""
     life = staged(new_life, live="fail")
     row = live_row(SCOPE_DAYS[0], 1)
-    with at_point("publish.before-commit", lambda: life.lake.append(row)), pytest.raises(ScopeChanged):
+    with at_point(f"publish.{moment}", lambda: life.lake.append(row)), pytest.raises(ScopeChanged):
         life.perform("publish")
     assert life.state is RunState.ACCEPTED
     assert life.lake.rows() == OUTSIDE + OLD + Rows([row])
@@ -225,15 +230,16 @@ def test_a_live_row_in_scope_at_the_last_moment_stops_a_publish_that_must_not_ke
     life.check_ledger()
 
 
-def test_a_live_row_in_scope_at_the_last_moment_stays_beside_the_restated_ones(new_life: NewLife) -> None:
+@LAST_MOMENTS
+def test_a_live_row_in_scope_at_the_last_moment_stays_beside_the_restated_ones(new_life: NewLife, moment: str) -> None:
     """Policy keep: published with the row, and undone with the row."""
     life = staged(new_life, live="keep")
     row = live_row(SCOPE_DAYS[0], 1)
-    with at_point("publish.before-commit", lambda: life.lake.append(row)):
+    with at_point(f"publish.{moment}", lambda: life.lake.append(row)):
         life.perform("publish")
     assert life.lake.rows() == OUTSIDE + NEW + Rows([row])
     another = live_row(SCOPE_DAYS[1], 2)
-    with at_point("undo.before-commit", lambda: life.lake.append(another)):
+    with at_point(f"undo.{moment}", lambda: life.lake.append(another)):
         life.perform("undo")
     assert life.lake.rows() == OUTSIDE + OLD + Rows([row, another])
     life.check_ledger()
