@@ -122,7 +122,7 @@ class ControlPlane:
             return self._run_held(run.run_id, lease, on_progress)
 
     def validate(self, run_id: str) -> Verdict:
-        """Judge the stage again, also when it was judged before."""
+        """Judge the stage again, also when it was judged before; all of it is read back."""
         store = self.world.store()
         run = store.runs.run(run_id)
         with self._held(run.run_id) as lease:
@@ -135,7 +135,7 @@ class ControlPlane:
                     f"run {run.run_id} is {run.state}: only a complete stage can be validated",
                     hint=f"backcast status {run.run_id}",
                 )
-            return self._validate_held(run, lease)
+            return self._validate_held(run, lease, read_back=True)
 
     @jvm_errors("comparing base and stage")
     def diff(self, run_id: str) -> Diff:
@@ -287,7 +287,7 @@ class ControlPlane:
             )
         if run.state is RunState.STAGED:
             on_progress(Progress(step="validate", message="validating the stage"))
-            self._validate_held(run, lease)
+            self._validate_held(run, lease, read_back=False)
         return store.runs.run(run_id)
 
     def _compute(self, run_id: str, manifest: Manifest) -> Compute:
@@ -306,7 +306,7 @@ class ControlPlane:
             engine=self.world.engine(),
         )
 
-    def _validate_held(self, run: Run, lease: HeldLease) -> Verdict:
+    def _validate_held(self, run: Run, lease: HeldLease, *, read_back: bool) -> Verdict:
         store = self.world.store()
         events = store.runs.events(run.run_id)
         verdict = validate_step(
@@ -320,6 +320,7 @@ class ControlPlane:
                 target=self.world.target(run.dataset),
                 engine=self.world.engine(),
                 now=self.world.clock.now(),
+                read_back=read_back,
             )
         )
         point("validate.before-verdict")

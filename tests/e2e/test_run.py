@@ -226,3 +226,18 @@ def test_rows_and_commits_say_which_run_made_them(shop: Shop) -> None:
     evidence = control.evidence(publication.run_id)
     assert evidence.publications[0].version == publication.version
     assert evidence.events[-1].name == "attested"
+
+
+def test_a_run_is_judged_by_what_it_observed_and_validate_reads_the_stage_back(shop: Shop) -> None:
+    control = shop.open()
+    run_id = control.plan(shop.request()).run_id
+    assert control.run(run_id).state is RunState.ACCEPTED
+    verdict = control.world.reader().verdict(run_id)
+    assert verdict is not None
+    observed = next(check for check in verdict.checks if check.name == "digests")
+    assert observed.passed
+    assert "observed, 8 rows" in observed.detail
+    assert verdict.partitions == ()
+    confirmed = control.validate(run_id)
+    assert next(check for check in confirmed.checks if check.name == "digests").detail.startswith("2 commits confirmed")
+    assert sum(each.digest.rows for each in confirmed.partitions) == confirmed.rows == 8

@@ -34,5 +34,6 @@ class Verdict(Document):
     """Digest of the files added and removed."""
     checks: tuple[Check, ...]
     partitions: tuple[PartitionDigest, ...]
+    """Empty when the stage was not read back: the digests of its commits are on record then."""
     rows: int
     at: datetime

@@ -1,4 +1,4 @@
-"""Base against stage, chunk by chunk. The stage's side is taken from the verdict when it is about the same version."""
+"""Base against stage, chunk by chunk. The stage's side comes from the verdict when that has read the same version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def diff(
 ) -> Diff:
     parts = {chunk.id: chunk.predicate for chunk in manifest.chunks}
     before = engine.digests(target.read(stage.base, manifest.scope.predicate), parts)
-    if verdict is not None and verdict.staged == staged:
+    if verdict is not None and verdict.staged == staged and verdict.partitions:
         after = {each.chunk: each.digest for each in verdict.partitions}
     else:
         after = engine.digests(target.read(staged, manifest.scope.predicate), parts)
