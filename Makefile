@@ -11,6 +11,7 @@ help:  ## list the targets
 
 setup:  ## make .venv from the lock file and fetch the Spark connectors, once
 	@python=$$(tools/preflight.sh) && PYTHON="$$python" $(MAKE) --no-print-directory --silent .venv/.connectors
+	@tools/postgres.sh
 
 .venv/.locked: requirements.lock tools/setup.sh tools/uv.lock
 	@tools/setup.sh "$(PYTHON)"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from backcast.spark.settings import SessionSettings
+    from backcast.testing.postgres import PostgresServer
 
 # A test process shares two cores with a JVM: a slow example says nothing about the code.
 settings.register_profile("backcast", deadline=None)
@@ -32,10 +33,12 @@ def lake_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark_settings(lake_root: Path) -> SessionSettings:
     """The settings of the shared session; open_session with them returns that session."""
     from backcast.spark.settings import SessionSettings, embedded_catalog
+    from backcast.spark.versions import Package
 
     return SessionSettings(
         app_name="backcast-tests",
         master="local[2]",
+        packages=tuple(Package),
         catalogs={"lake": embedded_catalog(lake_root)},
         driver_memory="2g",
         log_file=lake_root / "spark.log",
@@ -63,3 +66,12 @@ def namespace(spark: SparkSession) -> str:
     name = f"lake.t{next(_numbers)}"
     spark.sql(f"CREATE NAMESPACE {name}")
     return name
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that all tests of this process share; each takes a `database()` of its own."""
+    from backcast.testing.postgres import postgres_server
+
+    with postgres_server() as server:
+        yield server

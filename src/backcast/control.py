@@ -11,36 +11,26 @@ from typing import TYPE_CHECKING
 
 from backcast import status as status_report
 from backcast.attest.step import attest
-from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict
+from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
 from backcast.faults import point
+from backcast.held import HeldRun, quiet
 from backcast.model.diff import Diff
 from backcast.model.evidence import Evidence
 from backcast.model.finding import Severity
-from backcast.model.report import GcItem, GcReport, OnProgress, Plan, Progress, Status
+from backcast.model.report import GcItem, GcReport, OnProgress, Plan, Status
 from backcast.model.run import Event, Publication, Run
-from backcast.model.stage import recorded_base, recorded_staged, stage_of
+from backcast.model.stage import recorded_base, recorded_stage, recorded_staged, stages_of
 from backcast.model.states import RunState
-from backcast.plan.pins import input_predicate
 from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
-from backcast.publish.step import PublishJob
-from backcast.publish.step import publish as publish_step
-from backcast.publish.undo import undo as undo_step
-from backcast.run import drift
-from backcast.run.compute import Compute
 from backcast.run.lease import HeldLease, acquire
-from backcast.run.step import RunJob, stage_run
 from backcast.spark.gateway import jvm_errors
 from backcast.validate.diff import diff as diff_step
-from backcast.validate.step import Validation
-from backcast.validate.step import validate as validate_step
 
 if TYPE_CHECKING:
-    from backcast.model.manifest import Manifest
     from backcast.model.report import Probe
     from backcast.model.request import Request
-    from backcast.model.scope import Predicate
-    from backcast.model.time import Interval
+    from backcast.model.table import Stage
     from backcast.model.verdict import Verdict
     from backcast.world import World
 
@@ -51,10 +41,6 @@ Publications = list[Publication]
 Probes = list["Probe"]
 """Named, because inside the class `list` is the verb."""
 _CANCEL_WAIT = 120.0
-
-
-def quiet(progress: Progress) -> None:
-    """Report to nobody."""
 
 
 class ControlPlane:
@@ -106,7 +92,7 @@ class ControlPlane:
             hint = f"backcast retry {run.run_id}" if run.state is RunState.FAILED else f"backcast status {run.run_id}"
             raise StateConflict(f"run {run.run_id} is {run.state}: there is nothing to stage", hint=hint)
         with self._held(run.run_id) as lease:
-            return self._run_held(run.run_id, lease, on_progress)
+            return HeldRun(self.world, run.run_id, lease, on_progress).run()
 
     def retry(self, run_id: str, on_progress: OnProgress = quiet) -> Run:
         """Put failed chunks back to pending and go on."""
@@ -119,7 +105,7 @@ class ControlPlane:
             store.chunks.reset(run.run_id, failed)
             base = recorded_base(store.runs.events(run.run_id))
             store.runs.transition(run, RunState.RUNNING, token=lease.check().token, base=base, retried=len(failed))
-            return self._run_held(run.run_id, lease, on_progress)
+            return HeldRun(self.world, run.run_id, lease, on_progress).run()
 
     def validate(self, run_id: str) -> Verdict:
         """Judge the stage again, also when it was judged before; all of it is read back."""
@@ -135,7 +121,7 @@ class ControlPlane:
                     f"run {run.run_id} is {run.state}: only a complete stage can be validated",
                     hint=f"backcast status {run.run_id}",
                 )
-            return self._validate_held(run, lease, read_back=True)
+            return HeldRun(self.world, run.run_id, lease).validate(run, read_back=True)
 
     @jvm_errors("comparing base and stage")
     def diff(self, run_id: str) -> Diff:
@@ -147,7 +133,7 @@ class ControlPlane:
         return diff_step(
             run.run_id,
             manifest,
-            stage_of(run.run_id, recorded_base(events)),
+            recorded_stage(run.run_id, events),
             recorded_staged(events),
             reader.verdict(run.run_id),
             self.world.target(run.dataset),
@@ -155,11 +141,10 @@ class ControlPlane:
         )
 
     def publish(self, run_id: str, on_progress: OnProgress = quiet) -> Publication:
-        """Make the validated stage visible in one commit."""
-        store = self.world.store()
-        name = store.runs.run(run_id).run_id
+        """Make the validated stage visible in one commit; what live rows reached is staged again if the plan allows."""
+        name = self.world.store().runs.run(run_id).run_id
         with self._held(name) as lease:
-            publication = publish_step(self._publish_job(name, lease, on_progress), store.runs.verdict(name))
+            publication = HeldRun(self.world, name, lease, on_progress).publish()
         self._attest(name)
         return publication
 
@@ -167,7 +152,7 @@ class ControlPlane:
         """Take the newest publish back in one commit."""
         name = self.world.store().runs.run(run_id).run_id
         with self._held(name) as lease:
-            publication = undo_step(self._publish_job(name, lease, on_progress), rewrite=rewrite)
+            publication = HeldRun(self.world, name, lease, on_progress).undo(rewrite=rewrite)
         self._attest(name)
         return publication
 
@@ -187,7 +172,7 @@ class ControlPlane:
         with self._held(run.run_id, wait=_CANCEL_WAIT) as lease:
             store.effects.begin(run.run_id, "forget", run.run_id)
             point("cancel.before-forget")
-            files = self.world.target(run.dataset).forget(clean.stage_forget(run.run_id))
+            files = self.world.target(run.dataset).forget(clean.stage_forget(self._stages(run.run_id)))
             point("cancel.after-forget")
             clean.close_effects(store, run.run_id, files)
             store.chunks.begin_attempt(run.run_id)
@@ -225,7 +210,7 @@ class ControlPlane:
         return attest(self.world.reader(), run_id)
 
     def gc(self, *, dry_run: bool = False) -> GcReport:
-        """Release what no undo needs any more."""
+        """Release what no undo needs any more, then sweep up what earlier releases had to leave."""
         items, kept = [], []
         now = self.world.clock.now()
         for run in self.world.store().runs.runs(limit=_ALL):
@@ -240,7 +225,8 @@ class ControlPlane:
                 items.append(self._release(run, publications, reason, dry_run=dry_run))
             except (LeaseHeld, StateConflict) as error:
                 kept.append(f"{run.run_id} {run.state}: {error.message}")
-        return GcReport(items=tuple(items), kept=tuple(kept), dry_run=dry_run)
+        swept = 0 if dry_run else self._sweep()
+        return GcReport(items=tuple(items), kept=tuple(kept), dry_run=dry_run, swept=swept)
 
     def doctor(self) -> Probes:
         """What works, what does not, what to do."""
@@ -264,97 +250,39 @@ class ControlPlane:
                     raise
                 clock.sleep(0.5)
 
-    def _run_held(self, run_id: str, lease: HeldLease, on_progress: OnProgress) -> Run:
-        store, world = self.world.store(), self.world
-        run, manifest = store.runs.run(run_id), store.runs.manifest(run_id)
-        target = world.target(run.dataset)
-        if run.state is RunState.PLANNED:
-            point("run.before-approve")
-            run = store.runs.transition(run, RunState.APPROVED, detail="no approval needed", token=lease.check().token)
-            point("run.after-approve")
-        if run.state in (RunState.APPROVED, RunState.RUNNING):
-            drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), run_id)
-            drift.check_inputs(manifest, world.source)
-            drift.check_target(manifest, target, run_id)
-        if run.state is RunState.APPROVED:
-            base = drift.base_to_start_from(manifest, target, run_id)
-            run = store.runs.transition(run, RunState.RUNNING, token=lease.check().token, base=base)
-            point("run.after-start")
-        if run.state is RunState.RUNNING:
-            compute = self._compute(run_id, manifest)
-            run = stage_run(
-                RunJob(run, manifest, store, lease, target, world.engine(), compute, world.clock, on_progress)
-            )
-        if run.state is RunState.STAGED:
-            on_progress(Progress(step="validate", message="validating the stage"))
-            self._validate_held(run, lease, read_back=False)
-        return store.runs.run(run_id)
-
-    def _compute(self, run_id: str, manifest: Manifest) -> Compute:
-        spec = self.world.pipeline(manifest.pipeline)
-        inputs = {each.name: each for each in spec.inputs}
-
-        def predicate(name: str, windows: tuple[Interval, ...]) -> Predicate:
-            return input_predicate(inputs[name], windows)
-
-        return Compute(
-            run_id=run_id,
-            manifest=manifest,
-            source=self.world.source,
-            input_predicate=predicate,
-            transform=self.world.transform(manifest.pipeline),
-            engine=self.world.engine(),
-        )
-
-    def _validate_held(self, run: Run, lease: HeldLease, *, read_back: bool) -> Verdict:
-        store = self.world.store()
-        events = store.runs.events(run.run_id)
-        verdict = validate_step(
-            Validation(
-                run_id=run.run_id,
-                manifest=store.runs.manifest(run.run_id),
-                stage=stage_of(run.run_id, recorded_base(events)),
-                staged=recorded_staged(events),
-                chunks=store.runs.chunks(run.run_id),
-                records=store.runs.stage_records(run.run_id),
-                target=self.world.target(run.dataset),
-                engine=self.world.engine(),
-                now=self.world.clock.now(),
-                read_back=read_back,
-            )
-        )
-        point("validate.before-verdict")
-        store.runs.save_verdict(verdict)
-        point("validate.after-verdict")
-        failed = [check for check in verdict.checks if not check.passed]
-        detail = "; ".join(f"{check.name}: {check.detail}" for check in failed)
-        state = RunState.ACCEPTED if verdict.accepted else RunState.REJECTED
-        store.runs.transition(run, state, detail=detail, token=lease.check().token)
-        point("validate.after-state")
-        return verdict
-
-    def _publish_job(self, run_id: str, lease: HeldLease, on_progress: OnProgress) -> PublishJob:
-        store = self.world.store()
-        run = store.runs.run(run_id)
-        return PublishJob(
-            run=run,
-            manifest=store.runs.manifest(run_id),
-            store=store,
-            target=self.world.target(run.dataset),
-            engine=self.world.engine(),
-            clock=self.world.clock,
-            check_lease=lambda: lease.check().token,
-            on_progress=on_progress,
-        )
+    def _stages(self, run_id: str) -> tuple[Stage, ...]:
+        return stages_of(run_id, self.world.store().runs.events(run_id))
 
     def _attest(self, run_id: str) -> None:
         """Write the hash of the evidence into the run's history, where the next event chains it."""
         evidence = attest(self.world.reader(), run_id)
         self.world.store().runs.record(run_id, "attested", evidence=evidence.digest(), events=len(evidence.events))
 
+    def _sweep(self) -> int:
+        """Files deleted in tables whose format leaves that to us. Stages of runs that are not released stay whole."""
+        needed: dict[str, set[str]] = {}
+        reader = self.world.reader()
+        for run in reader.runs(limit=_ALL):
+            publications = reader.publications(run.run_id)
+            released = run.state is RunState.CANCELLED or (publications and publications[-1].released_at)
+            forget = clean.release_forget(run.run_id, self._stages(run.run_id), publications)
+            needed.setdefault(run.dataset, set()).update(() if released else forget.refs)
+        return sum(
+            self.world.target(name).sweep(frozenset(stages))
+            for name, stages in needed.items()
+            if self._declared(name) and self.world.dataset(name).format.leaves_files
+        )
+
+    def _declared(self, dataset: str) -> bool:
+        try:
+            self.world.dataset(dataset)
+        except UnknownName:
+            return False
+        return True
+
     def _release(self, run: Run, publications: Publications, reason: str, *, dry_run: bool) -> GcItem:
         store = self.world.store()
-        forget = clean.release_forget(run.run_id, publications)
+        forget = clean.release_forget(run.run_id, self._stages(run.run_id), publications)
         deleted = None
         if not dry_run:
             with self._held(run.run_id) as lease:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
+
+from backcast.model.scope import EVERYTHING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from backcast.model.analysis import Analysis
     from backcast.model.digest import Digest
+    from backcast.model.finding import Finding
     from backcast.model.manifest import Manifest
     from backcast.model.run import (
         Chunk,
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from backcast.model.scope import Predicate
     from backcast.model.states import EffectState, RunState
     from backcast.model.table import (
+        Carry,
         Change,
         Column,
         FileList,
@@ -65,13 +69,19 @@ class Source(Protocol):
 class StageTarget(Source, Protocol):
     """The hidden side of a target. Nothing here changes what readers see."""
 
-    def open_stage(self, stage: Stage) -> None:
-        """Create branch and base tag in one commit. Does nothing when both are there already."""
+    def open_stage(self, stage: Stage, scope: Predicate = EVERYTHING) -> None:
+        """Create the stage at its base, able to hold writes in that scope. Does nothing when it is there already."""
 
     def write(self, stage: Stage, write: StageWrite, rows: DataFrame) -> StageCommit:
         """Replace the write's predicate on the stage by the rows, also when there are none.
 
         Repeating it is harmless.
+        """
+
+    def carry(self, stage: Stage, carry: Carry) -> None:
+        """Put another stage's files in place of those that this one has there, in one commit without data.
+
+        Its history then has the commits that are carried. Repeating it is harmless.
         """
 
     def history(self, stage: Stage) -> tuple[StageCommit, ...]:
@@ -87,6 +97,9 @@ class StageTarget(Source, Protocol):
 class Target(StageTarget, Protocol):
     """The visible side of a target: one-commit changes, and how to learn whether one landed."""
 
+    def findings(self, files: FileList, undo_window: timedelta) -> list[Finding]:
+        """What this format makes impossible or risky for the table as it is, each with the remedy."""
+
     def movement(self, base: str | None, scope: Predicate) -> Movement:
         """How the scope's files changed between the base and the head of the live table."""
 
@@ -101,6 +114,9 @@ class Target(StageTarget, Protocol):
 
     def forget(self, forget: Forget) -> int:
         """Drop refs, forget versions, delete files that only those reached; the number of files deleted. Repeatable."""
+
+    def sweep(self, keep: frozenset[str]) -> int:
+        """Delete what runs let go of earlier and the table needed until now, but for these stages; how many files."""
 
 
 class Engine(Protocol):
@@ -138,6 +154,9 @@ class Engine(Protocol):
 
     def shared_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> list[str]:
         """A few keys that both sides have."""
+
+    def missing_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> tuple[int, list[str]]:
+        """How many rows of the left side have a key that the right side lacks, and a few of those keys."""
 
 
 class RunReader(Protocol):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from backcast.errors import Failed
+from backcast.model.amendment import Amendment, amendments
 from backcast.model.manifest import Manifest
-from backcast.model.report import ChunkCounts, Status
+from backcast.model.report import ChunkCounts, Restaged, Status
 from backcast.model.run import Publication, Run
 from backcast.model.states import ChunkState, RunState
 from backcast.plan.estimate import Rate
@@ -40,11 +41,23 @@ def status(reader: RunReader, run_id: str) -> Status:
         seconds_left=seconds / done * left if done and left and run.state is RunState.RUNNING else None,
         failed_chunks=tuple(chunk for chunk in chunks if chunk.state is ChunkState.FAILED),
         holder=holder,
+        restaged=_restaged(amendments(reader.events(run.run_id))),
         verdict=reader.verdict(run.run_id),
         publication=newest,
         undo_until=newest.undo_until if newest and not newest.released_at and run.state is RunState.PUBLISHED else None,
         next_command=command,
         because=because,
+    )
+
+
+def _restaged(amended: tuple[Amendment, ...]) -> Restaged | None:
+    if not amended:
+        return None
+    return Restaged(
+        times=len(amended),
+        chunks=len(amended[-1].touched),
+        base=amended[-1].base,
+        live_rows=sum(each.arrived_rows for each in amended),
     )
 
 

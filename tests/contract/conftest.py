@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-pytest.register_assert_rewrite("backcast.testing.store_contract", "backcast.testing.ledger_contract")
+pytest.register_assert_rewrite(
+    "backcast.testing.ledger_contract",
+    "backcast.testing.store_contract",
+    "backcast.testing.store_history_contract",
+    "backcast.testing.store_opening_contract",
+)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a store that is not there yet, on each database in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    server = request.getfixturevalue("postgres")
+    return str(server.url(server.database()))

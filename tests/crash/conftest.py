@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from backcast.model.pipeline import TableFormat
 from backcast.testing.shop import Shop
+from tests.crash.delta_lake import DeltaLake
+from tests.crash.iceberg_lake import IcebergLake
 from tests.crash.lake import Lake
 from tests.crash.life import Life
 from tests.crash.process import RealLife
@@ -21,15 +24,20 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture
-def new_life(tmp_path: Path, spark: SparkSession, lake_root: Path) -> Iterator[Callable[..., Life]]:
-    """Makes a life in the shared session: `new_life(live="fail")`."""
+def new_life(
+    tmp_path: Path, spark: SparkSession, lake_root: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Life]]:
+    """Makes a life in the shared session: `new_life(live="fail")`. On Iceberg, unless parametrised with a format."""
+    table_format = getattr(request, "param", TableFormat.ICEBERG)
     lakes: list[Lake] = []
 
     def make(*, live: str = "keep", undo_window: str = "7d") -> Life:
-        lake = Lake(lake_root, f"crash{next(_numbers)}")
+        namespace = f"crash{next(_numbers)}"
+        delta = table_format is TableFormat.DELTA
+        lake: Lake = DeltaLake(tmp_path / "lake") if delta else IcebergLake(lake_root, namespace)
         lake.create()
         lakes.append(lake)
-        shop = Shop(tmp_path, f"lake.{lake.namespace}", spark)
+        shop = Shop(tmp_path, f"lake.{namespace}", spark, table_format)
         shop.write(lake_root, live=live, chunks_per_job=1, undo_window=undo_window)
         return Life(shop, lake)
 
@@ -41,7 +49,7 @@ def new_life(tmp_path: Path, spark: SparkSession, lake_root: Path) -> Iterator[C
 @pytest.fixture
 def real_life(tmp_path: Path) -> Iterator[RealLife]:
     """A life on a lake of its own, without Spark in this process. Its undo window ends at once, so that gc may act."""
-    lake = Lake(tmp_path / "lake", "shop")
+    lake = IcebergLake(tmp_path / "lake", "shop")
     lake.create()
     shop = Shop(tmp_path / "project", "lake.shop", None)  # type: ignore[arg-type]  # its processes bring their own
     shop.write(lake.root, live="keep", chunks_per_job=1, undo_window="0s")

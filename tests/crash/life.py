@@ -15,16 +15,18 @@ import pytest
 from backcast.control import ControlPlane
 from backcast.errors import StateConflict
 from backcast.model.run import Holder, Publication, Run, lease_name
-from backcast.model.stage import publish_fence, stage_of, undo_fence
+from backcast.model.stage import publish_fence, stages_of, undo_fence
 from backcast.model.states import ChunkState, RunState
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
 from backcast.spark import processes
 from backcast.testing.faults import SimulatedCrash, crash_at, nothing, trace
-from tests.crash.lake import SCOPE, Lake
+from tests.crash.lake import SCOPE, Lake, Row, live_row, sale_of
 from tests.crash.witness import View, Witness, slowing
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from backcast.testing.shop import Shop
 
 T = TypeVar("T")
@@ -115,6 +117,13 @@ class Life:
         with closing(Wiring(load_project(self.shop.root))) as world:
             return question(ControlPlane(world))
 
+    def sell(self, day: date) -> Row:
+        """A sale that arrives as input, and as the live row that a stream makes of it."""
+        row = live_row(day, 1)
+        self.lake.sell(sale_of(row))
+        self.lake.append(row)
+        return row
+
     @property
     def state(self) -> RunState:
         return self._run(self.run_id).state
@@ -147,15 +156,17 @@ class Life:
                 assert store.runs.verify_events(run_id) is None
 
     def check_refs(self) -> None:
-        """Main and what the run declared: its stage, its base, one fence for each publish and each undo."""
-        names = stage_of(self.run_id, None)
+        """Main and what the run declared: its stages, their bases, one fence for each publish and each undo."""
+        stages = self.look(lambda control: stages_of(self.run_id, control.logs(self.run_id)))
         published = self.publications()
         released = bool(published) and published[-1].released_at is not None
         declared = {"main"}
         if self.state is not RunState.CANCELLED and not released:
-            declared |= {names.branch, names.base_tag}
+            declared |= {name for each in stages for name in (each.branch, each.base_tag)}
             declared |= {publish_fence(self.run_id, each.generation) for each in published}
             declared |= {undo_fence(self.run_id, each.generation) for each in published if each.undone_at is not None}
+        if not self.lake.has_tags:
+            declared &= {"main", *(each.branch for each in stages)}
         assert self.lake.refs() == declared
 
     def publications(self) -> list[Publication]:

@@ -13,7 +13,7 @@ from backcast.faults import POINTS
 from backcast.model.states import RunState
 from backcast.testing.faults import KILLS
 from backcast.testing.shop import Shop
-from tests.crash.lake import Lake
+from tests.crash.iceberg_lake import IcebergLake
 from tests.crash.life import verb_of
 from tests.crash.process import RealLife
 from tests.crash.witness import Anomaly, Witness
@@ -30,6 +30,7 @@ _NEXT = {
     RunState.ACCEPTED: 2,
     RunState.PUBLISHING: 2,
     RunState.CANCELLING: 2,
+    RunState.CANCELLED: 2,
     RunState.PUBLISHED: 3,
     RunState.UNDOING: 3,
     RunState.UNDONE: 4,
@@ -51,7 +52,9 @@ class Schedule:
 def everything() -> Iterator[Schedule]:
     """Every point with every kill: three times all points, with another kill each time."""
     for shift in range(len(KILLS)):
-        faults = [f"{point}:{KILLS[(n + shift) % len(KILLS)]}" for n, point in enumerate(POINTS)]
+        # A life beside this writer never restages: its live rows come from no input. See test_every_point.
+        points = [each for each in POINTS if verb_of(each) != "restage"]
+        faults = [f"{point}:{KILLS[(n + shift) % len(KILLS)]}" for n, point in enumerate(points)]
         yield chain([each for each in faults if verb_of(each) != "cancel"])
         yield chain([each for each in faults if verb_of(each) == "cancel"])
 
@@ -94,7 +97,7 @@ def live(schedule: Schedule, root: Path, report: Report, time_is_up: Callable[[]
 
 
 def _born(root: Path) -> RealLife:
-    lake = Lake(root / "lake", "shop")
+    lake = IcebergLake(root / "lake", "shop")
     lake.create()
     shop = Shop(root / "project", "lake.shop", None)  # type: ignore[arg-type]  # its processes bring their own
     shop.write(lake.root, live="keep", chunks_per_job=1, undo_window="0s")

@@ -5,18 +5,22 @@ Beside it a live writer appends in and out of scope and a reader polls. Real kil
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 import pytest
 
 from backcast.faults import POINTS
+from backcast.model.pipeline import TableFormat
 from backcast.model.states import RunState
+from tests.crash.lake import NEW, OLD, OUTSIDE, SCOPE_DAYS
 from tests.crash.life import Life, verb_of
 
 TO_PUBLISH = [name for name in POINTS if verb_of(name) in ("plan", "run", "publish")]
 TO_UNDO = [name for name in POINTS if verb_of(name) == "undo"]
 TO_CANCEL = [name for name in POINTS if verb_of(name) == "cancel"]
 TO_GC = [name for name in POINTS if verb_of(name) == "gc"]
+TO_RESTAGE = [name for name in POINTS if verb_of(name) == "restage"]
 SECOND_CHUNK = [(name, 2) for name in ("chunk.after-claim", "chunk.after-commit", "chunk.after-record")]
 DIED_BEFORE = {
     "cancel.after-intent": "chunk.after-write-intent",
@@ -26,19 +30,56 @@ DIED_BEFORE = {
 """Where the run that is cancelled had died itself."""
 
 
+TOUCHES_THE_TABLE = frozenset(
+    {
+        "stage.after-open",
+        "chunk.before-commit",
+        "chunk.after-commit",
+        "publish.before-commit",
+        "publish.after-commit",
+        "undo.before-commit",
+        "undo.after-commit",
+        "cancel.after-forget",
+        "gc.after-forget",
+        "restage.after-carry",
+    }
+)
+"""Points right beside what a format does its own way. All others are tried alone on one format, in a row on both."""
+
+
+def on_formats(cases: Iterable[tuple[str, object]]) -> pytest.MarkDecorator:
+    """The cases, each a point and one more argument, on Iceberg, and those that touch the table on Delta too."""
+    formats = [
+        pytest.param(each, point, more, id=f"{each}-{point}-{more}")
+        for point, more in cases
+        for each in TableFormat
+        if each is TableFormat.ICEBERG or point in TOUCHES_THE_TABLE
+    ]
+    return pytest.mark.parametrize(("new_life", "point", "more"), formats, indirect=["new_life"])
+
+
+ONCE_MORE = [
+    ("stage.after-open", 1),
+    ("chunk.after-commit", 1),
+    ("validate.after-verdict", 1),
+    ("publish.before-intent", 2),
+]
+"""Points of other verbs, as a publish passes them that stages again."""
+
+
 def test_the_lives_below_cover_every_point() -> None:
     """A point that somebody adds is tried, or this fails."""
-    assert sorted([*TO_PUBLISH, *TO_UNDO, *TO_CANCEL, *TO_GC]) == sorted(POINTS)
+    assert sorted([*TO_PUBLISH, *TO_UNDO, *TO_CANCEL, *TO_GC, *TO_RESTAGE]) == sorted(POINTS)
 
 
-@pytest.mark.parametrize(("point", "occurrence"), [*((name, 1) for name in TO_PUBLISH), *SECOND_CHUNK], ids=str)
-def test_a_crash_on_the_way_to_publish(new_life: Callable[..., Life], point: str, occurrence: int) -> None:
+@on_formats([*((name, 1) for name in TO_PUBLISH), *SECOND_CHUNK])
+def test_a_crash_on_the_way_to_publish(new_life: Callable[..., Life], point: str, more: int) -> None:
     """The table ends with the restated scope and every live row exactly once."""
     life = new_life()
     with life.witnessed() as witness:
         for verb in ("plan", "run", "publish"):
             if verb == verb_of(point):
-                life.crash(verb, point, occurrence)
+                life.crash(verb, point, more)
             life.repeat(verb)
     witness.verify(["old", "new"])
     assert life.state is RunState.PUBLISHED
@@ -51,14 +92,14 @@ def test_a_crash_on_the_way_to_publish(new_life: Callable[..., Life], point: str
         life.check_refs()
 
 
-@pytest.mark.parametrize("point", TO_UNDO)
-def test_a_crash_on_the_way_to_undo(new_life: Callable[..., Life], point: str) -> None:
+@on_formats((name, 1) for name in TO_UNDO)
+def test_a_crash_on_the_way_to_undo(new_life: Callable[..., Life], point: str, more: int) -> None:
     """The scope is as before, and what the live writer wrote since is still there."""
     life = new_life()
     with life.witnessed() as witness:
         for verb in ("plan", "run", "publish"):
             life.do(verb)
-        life.crash("undo", point)
+        life.crash("undo", point, more)
         life.repeat("undo")
     witness.verify(["old", "new", "old"])
     assert life.state is RunState.UNDONE
@@ -67,18 +108,14 @@ def test_a_crash_on_the_way_to_undo(new_life: Callable[..., Life], point: str) -
     life.check_refs()
 
 
-@pytest.mark.parametrize(
-    ("point", "before"),
-    [*((name, "") for name in TO_CANCEL), *DIED_BEFORE.items()],
-    ids=lambda each: each or "complete",
-)
-def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str, before: str) -> None:
+@on_formats([*((name, "") for name in TO_CANCEL), *DIED_BEFORE.items()])
+def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str, more: str) -> None:
     """Nothing of the run stays behind, neither of a complete one nor of one that died while it worked."""
     life = new_life()
     with life.witnessed() as witness:
         life.do("plan")
-        if before:
-            life.crash("run", before)
+        if more:
+            life.crash("run", more)
         else:
             life.do("run")
         life.crash("cancel", point)
@@ -90,24 +127,57 @@ def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str,
     life.check_refs()
 
 
-@pytest.mark.parametrize(
-    ("point", "verbs"), [*((name, "publish undo") for name in TO_GC), ("gc.after-forget", "publish")]
-)
-def test_a_crash_on_the_way_through_gc(new_life: Callable[..., Life], point: str, verbs: str) -> None:
+@on_formats([*((name, "publish undo") for name in TO_GC), ("gc.after-forget", "publish")])
+def test_a_crash_on_the_way_through_gc(new_life: Callable[..., Life], point: str, more: str) -> None:
     """All refs of the run are gone, and no row with them."""
     life = new_life(undo_window="0s")
     with life.witnessed() as witness:
-        for verb in ("plan", "run", *verbs.split()):
+        for verb in ("plan", "run", *more.split()):
             life.do(verb)
         life.crash("gc", point)
         life.repeat("gc")
     witness.verify()
-    assert life.lake.rows() == witness.expected("old" if "undo" in verbs else "new")
+    assert life.lake.rows() == witness.expected("old" if "undo" in more else "new")
     assert life.publications()[-1].released_at is not None
     life.check_ledger()
     life.check_refs()
 
 
+@on_formats([*((name, 1) for name in TO_RESTAGE), *ONCE_MORE])
+def test_a_crash_while_a_live_row_is_restaged(new_life: Callable[..., Life], point: str, more: int) -> None:
+    """The live row is in the result once, and the chunk that it did not reach was computed once."""
+    life = new_life(live="restage")
+    for verb in ("plan", "run"):
+        life.do(verb)
+    live = life.sell(SCOPE_DAYS[0])
+    life.crash("publish", point, more)
+    if life.state is RunState.RUNNING and point.startswith("restage."):
+        life.repeat("run")
+    life.repeat("publish")
+    assert life.state is RunState.PUBLISHED
+    assert life.lake.rows() == OUTSIDE + NEW + Counter([live])
+    assert life.look(lambda control: control.world.reader().chunks(life.run_id))[1].attempts == 1
+    assert life.publications()[-1].amendment == 1
+    life.check_ledger()
+    life.check_refs()
+    life.do("undo")
+    assert life.lake.rows() == OUTSIDE + OLD + Counter([live])
+
+
+@pytest.mark.parametrize("point", ["restage.after-amend", "restage.after-carry", "restage.after-reset"])
+def test_a_run_that_died_while_it_was_restaged_can_be_cancelled(new_life: Callable[..., Life], point: str) -> None:
+    life = new_life(live="restage")
+    for verb in ("plan", "run"):
+        life.do(verb)
+    live = life.sell(SCOPE_DAYS[0])
+    life.crash("publish", point)
+    life.do("cancel")
+    assert life.lake.rows() == OUTSIDE + OLD + Counter([live])
+    life.check_ledger()
+    life.check_refs()
+
+
+@pytest.mark.parametrize("new_life", list(TableFormat), indirect=True)
 def test_a_life_that_dies_at_every_point_one_after_the_other(new_life: Callable[..., Life]) -> None:
     """No recovery relies on the one before it having gone well."""
     life = new_life(undo_window="0s")

@@ -16,6 +16,7 @@ import pytest
 
 from backcast.control import ControlPlane
 from backcast.errors import BackcastError, LeaseHeld, OutcomeUnknown, ScopeChanged, StateConflict
+from backcast.model.pipeline import TableFormat
 from backcast.model.stage import publish_fence, recorded_base, stage_of
 from backcast.model.states import RunState
 from backcast.model.table import StageWrite
@@ -36,6 +37,7 @@ LAST_MOMENTS = pytest.mark.parametrize("moment", ["after-intent", "before-commit
 """After the decision and before the table is read for the commit; after that and before the commit lands."""
 
 NewLife = Callable[..., Life]
+ON_BOTH = pytest.mark.parametrize("new_life", list(TableFormat), indirect=True)
 
 
 def staged(new_life: NewLife, **settings: str) -> Life:
@@ -47,7 +49,7 @@ def staged(new_life: NewLife, **settings: str) -> Life:
 
 def commits_with(life: Life, key: str, value: str) -> int:
     """How many versions of the table carry this property."""
-    return sum(1 for each in life.lake.table().snapshots() if (each.summary or {}).get(key) == value)
+    return life.lake.notes(key, value)
 
 
 @pytest.mark.parametrize(("verb", "point"), [("run", "chunk.after-claim"), ("publish", "publish.before-commit")])
@@ -86,6 +88,7 @@ def test_a_publisher_that_lost_its_lease_cannot_publish_a_second_time(new_life: 
 
 
 @pytest.mark.parametrize("verb", ["publish", "undo"])
+@ON_BOTH
 def test_a_commit_that_lands_after_its_process_was_given_up_counts_once(new_life: NewLife, verb: str) -> None:
     """The successor looked, found nothing and is about to commit when the old commit lands: that one is it."""
     life = staged(new_life)
@@ -181,6 +184,7 @@ def test_of_two_runs_on_one_scope_the_second_to_publish_is_refused(new_life: New
         ("publish", "publish.before-commit"),
     ],
 )
+@ON_BOTH
 def test_what_a_stale_worker_commits_late_is_not_published(new_life: NewLife, verb: str, point: str) -> None:
     """Its lease ended long ago and it writes other rows: either the chunk is staged again or the commit is ignored."""
     life = new_life()
@@ -197,6 +201,7 @@ def test_what_a_stale_worker_commits_late_is_not_published(new_life: NewLife, ve
     life.check_refs()
 
 
+@ON_BOTH
 def test_a_worker_that_wakes_up_after_its_run_was_finished_by_another_changes_nothing(new_life: NewLife) -> None:
     """Its late commit lands on the stage, is refused by the ledger, and is not part of what is published."""
     life = new_life()
@@ -204,15 +209,16 @@ def test_a_worker_that_wakes_up_after_its_run_was_finished_by_another_changes_no
     with at_point("chunk.before-commit", lambda: life.perform("run")), pytest.raises((LeaseHeld, StateConflict)):
         life.perform("run", DoomedWiring)
     assert life.state is RunState.ACCEPTED
-    late = life.lake.table().snapshot_by_name(stage_of(life.run_id, None).branch)
+    late = life.lake.stage_head(stage_of(life.run_id, None).branch)
     life.do("publish")
     assert late is not None
-    assert late.snapshot_id != life.look(lambda control: control.status(life.run_id)).verdict.staged  # type: ignore[union-attr]
+    assert late != life.look(lambda control: control.status(life.run_id)).verdict.staged  # type: ignore[union-attr]
     assert life.lake.rows() == OUTSIDE + NEW
     life.check_ledger()
 
 
 @LAST_MOMENTS
+@ON_BOTH
 def test_a_live_row_in_scope_at_the_last_moment_stops_a_publish_that_must_not_keep_it(
     new_life: NewLife, moment: str
 ) -> None:
@@ -231,6 +237,7 @@ def test_a_live_row_in_scope_at_the_last_moment_stops_a_publish_that_must_not_ke
 
 
 @LAST_MOMENTS
+@ON_BOTH
 def test_a_live_row_in_scope_at_the_last_moment_stays_beside_the_restated_ones(new_life: NewLife, moment: str) -> None:
     """Policy keep: published with the row, and undone with the row."""
     life = staged(new_life, live="keep")

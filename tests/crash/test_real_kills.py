@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import closing
 
 from backcast.model.states import RunState
@@ -20,7 +21,7 @@ from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
 from backcast.spark.processes import is_alive
 from backcast.testing.faults import VARIABLE
-from tests.crash.lake import NEW, OUTSIDE, SCOPE
+from tests.crash.lake import NEW, OUTSIDE, SCOPE, SCOPE_DAYS
 from tests.crash.process import CHEAP, RealLife, SparkProcess
 
 _PATIENCE = 120.0
@@ -71,6 +72,22 @@ def test_kills_around_the_commit_of_an_undo_and_in_gc(real_life: RealLife) -> No
     witness.verify()
     assert real_life.lake.rows() == witness.expected("old")
     assert real_life.publications()[-1].released_at is not None
+    real_life.check_ledger()
+    real_life.check_refs()
+
+
+def test_kills_while_a_live_row_is_restaged(real_life: RealLife) -> None:
+    """What the new stage holds stays there, whichever command goes on; the row is in the result once."""
+    real_life.shop.configure(real_life.lake.root, live="restage", chunks_per_job=1)
+    real_life.finish("plan run")
+    live = real_life.sell(SCOPE_DAYS[1])
+    real_life.kill("publish", "restage.after-amend:both")
+    real_life.kill("publish", "restage.before-carry:jvm")
+    real_life.kill("run", "restage.after-carry:python")
+    real_life.kill("publish", "chunk.after-commit:both")
+    real_life.finish("publish")
+    assert real_life.lake.rows() == OUTSIDE + NEW + Counter([live])
+    assert real_life.publications()[-1].amendment == 1
     real_life.check_ledger()
     real_life.check_refs()
 

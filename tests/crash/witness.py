@@ -25,8 +25,6 @@ from tests.crash.lake import (
     in_scope,
     is_live,
     live_row,
-    main_history,
-    rows_of,
 )
 
 View = Literal["old", "new"]
@@ -106,11 +104,9 @@ class Witness:
             raise Anomaly("writer or reader hangs")
         if self._problems:
             raise self._problems[0]
-        table = self._lake.table()
-        told = [
-            self.views.get(each) or judge(rows_of(table, each), [], f"version {each}") for each in main_history(table)
-        ]
-        judge(rows_of(table), self.acknowledged, "the table at the end")
+        lake = self._lake
+        told = [self.views.get(each) or judge(lake.rows(each), [], f"version {each}") for each in lake.versions()]
+        judge(lake.rows(), self.acknowledged, "the table at the end")
         if story is not None and [view for view, _ in groupby(told)] != story:
             raise Anomaly(f"main's history tells {[view for view, _ in groupby(told)]}, not {story}")
 
@@ -127,17 +123,12 @@ class Witness:
         lake.close()
 
     def _read(self) -> None:
-        lake, place = self._lake.again(), ""
+        lake = self._lake.again()
         while not self._stop.wait(_POLL):
             known = list(self.acknowledged)
-            if lake.place() == place:
-                continue
-            table = lake.table()
-            place = table.metadata_location
-            snapshot = table.current_snapshot()
-            if snapshot is not None and snapshot.snapshot_id not in self.views:
-                seen = judge(rows_of(table), known, f"a read of {snapshot.snapshot_id}")
-                self.views[snapshot.snapshot_id] = seen
+            head = lake.head()
+            if head is not None and head not in self.views:
+                self.views[head] = judge(lake.rows(head), known, f"a read of {head}")
         lake.close()
 
     def _guard(self, work: Callable[[], None]) -> None:

@@ -118,14 +118,16 @@ def test_every_point_at_which_a_process_may_die_has_an_answer() -> None:
     text = (DOCS / "what-if.md").read_text()
     assert [point for point in POINTS if f"`{point}`" not in text] == []
     known = set(
-        re.findall(r"`((?:plan|run|stage|chunk|validate|publish|undo|cancel|gc)\.(?:before|after)-[a-z-]+)`", text)
+        re.findall(r"`((?:plan|run|stage|chunk|validate|publish|restage|undo|cancel|gc)\.(?:before|after)-[a-z-]+)`", text)
     )
     assert known == set(POINTS)
 
 
 def test_every_finding_of_a_plan_is_explained() -> None:
     text = (DOCS / "understanding-output.md").read_text()
-    sources = "".join(path.read_text() for path in (ROOT / "src" / "backcast" / "plan").glob("*.py"))
+    package = ROOT / "src" / "backcast"
+    places = [*package.glob("plan/*.py"), *package.glob("targets/*/findings.py")]
+    sources = "".join(path.read_text() for path in places)
     codes = set(re.findall(r'"((?:target|scope|input|code|schema|policy|overlap|request)\.[a-z0-9-]+)"', sources))
     assert len(codes) > 20
     assert sorted(code for code in codes if f"`{code}`" not in text) == []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from backcast.model.pipeline import TableFormat
 from backcast.testing.shop import Shop
 
 if TYPE_CHECKING:
@@ -14,5 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, spark: SparkSession, namespace: str, lake_root: Path) -> Shop:
-    return Shop.create(tmp_path, spark, namespace, lake_root)
+def shop(tmp_path: Path, spark: SparkSession, namespace: str, lake_root: Path, request: pytest.FixtureRequest) -> Shop:
+    """On Iceberg, unless the test or its module is parametrised with a format."""
+    table_format = getattr(request, "param", TableFormat.ICEBERG)
+    return Shop.create(tmp_path, spark, namespace, lake_root, table_format)

@@ -69,3 +69,12 @@ def test_after_gc_every_row_still_reads_whatever_others_clean(
     if not undone:
         with pytest.raises(UndoRefused, match="window"):
             control.undo(run_id)
+
+
+def test_files_that_an_undo_brings_back_keep_their_statistics(shop: Shop) -> None:
+    query = f"SELECT file_path, record_count, lower_bounds, upper_bounds FROM {shop.revenue}.files"
+    before = {row[0]: row for row in shop.spark.sql(query).collect()}
+    control = shop.open()
+    run_id = control.backfill(shop.request("2026-01-03", "2026-01-05")).run_id
+    control.undo(run_id)
+    assert {row[0]: row for row in shop.spark.sql(query).collect()} == before

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+from backcast.model.pipeline import TableFormat
 from backcast.model.states import RunState
 from backcast.testing.shop import Shop
 
 
+@pytest.mark.parametrize("shop", list(TableFormat), indirect=True)
 def test_a_restatement_from_plan_to_undo_keeps_every_live_row(shop: Shop) -> None:
     control = shop.open()
     before = shop.rows()

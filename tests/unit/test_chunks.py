@@ -22,6 +22,7 @@ from backcast.model.table import FileRef, PartitionField
 from backcast.model.time import Grain, Interval
 from backcast.plan.chunks import make_chunks, make_scope
 from backcast.plan.windows import partitioning, requested_windows
+from backcast.testing.samples import sample_identity
 from tests.unit.test_time import ZONES
 
 COLUMNS = [
@@ -196,7 +197,7 @@ def test_a_partition_path_tells_the_first_value(
 def test_rows_of_files_are_counted_into_their_chunks() -> None:
     _, chunks = plan(request("2026-01-01", "2026-01-04"), COLUMNS[0], "identity")
     files = [FileRef(f"f{n}", f"day=2026-01-0{n}", rows=n, size=1) for n in (1, 2, 2, 9)]
-    assert rows_by_chunk(files, chunks, "day", "identity", COLUMNS[0]) == {
+    assert rows_by_chunk(files, chunks, sample_identity("lake.db.daily")) == {
         "2026-01-01": 1,
         "2026-01-02": 4,
         "2026-01-03": 0,

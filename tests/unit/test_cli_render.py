@@ -22,7 +22,7 @@ from backcast.model.diff import Diff, PartitionDiff
 from backcast.model.digest import Digest
 from backcast.model.finding import block, note, warn
 from backcast.model.manifest import LivePolicy, Settings, Survival
-from backcast.model.report import GcItem, GcReport, Probe
+from backcast.model.report import GcItem, GcReport, Probe, Restaged
 from backcast.model.run import Chunk, Event, Lease
 from backcast.model.scope import ValueClause
 from backcast.model.states import ChunkState, RunState
@@ -174,6 +174,16 @@ def test_a_published_run_offers_its_undo_as_long_as_there_is_one() -> None:
     assert "undo until 2026-03-08 14:00 UTC 6 days 23 h left" in page
     assert "To take it back backcast undo r" in page
     assert "over" in shown(render_status(status, publication.undo_until))
+
+
+def test_a_restaged_run_says_what_was_computed_again_and_whether_its_live_rows_are_proven() -> None:
+    restaged = Restaged(times=2, chunks=1, base="3051729675574597004", live_rows=5)
+    page = flat(shown(render_status(sample_status(RunState.RUNNING, "##.", restaged=restaged), NOW)))
+    assert "restaged 2 times, last 1 of 3 chunks on version 3051729675574597004" in page
+    assert "5 live rows in scope, not proven to be in the result" in page
+    values = {"restaged": restaged, "verdict": sample_verdict("r")}
+    page = flat(shown(render_status(sample_status(RunState.ACCEPTED, "###", **values), NOW)))
+    assert "5 live rows in scope, found in the result" in page
 
 
 def test_before_publish_the_difference_comes_first() -> None:

@@ -9,7 +9,7 @@ import pytest
 from backcast.errors import ScopeChanged
 from backcast.model.manifest import LivePolicy
 from backcast.model.table import FileList, FileRef, LiveCommit, Movement, NetChange
-from backcast.publish.decide import decide
+from backcast.publish.decide import RestageNeeded, decide
 
 BASE = (FileRef("a", "day=1", 10, 1), FileRef("b", "day=2", 10, 1))
 NET = NetChange(base="1", staged="2", added=(FileRef("n", "day=1", 20, 1),), removed=BASE, outside=())
@@ -55,6 +55,18 @@ def test_live_files_stop_fail_and_stay_under_keep() -> None:
     assert (decision.remove, decision.live) == ({"a", "b"}, {"l"})
 
 
+def test_restage_is_asked_for_only_when_files_did_nothing_but_arrive() -> None:
+    live = moved((*BASE, FileRef("l", "day=1", 3, 1)))
+    with pytest.raises(RestageNeeded) as caught:
+        decide(NET, live, LivePolicy.RESTAGE, "r", exact=False)
+    assert caught.value.movement == live
+    with pytest.raises(ScopeChanged) as refused:
+        decide(NET, moved((BASE[0], FileRef("l", "day=1", 3, 1))), LivePolicy.RESTAGE, "r", exact=False)
+    assert not isinstance(refused.value, RestageNeeded)
+    compacted = moved((FileRef("c", "day=1", 20, 1),), compaction=True)
+    assert decide(NET, compacted, LivePolicy.RESTAGE, "r", exact=False).compacted
+
+
 @pytest.mark.parametrize(
     "now",
     [
@@ -70,4 +82,5 @@ def test_rows_that_were_changed_or_deleted_in_scope_are_never_published_over(
 ) -> None:
     with pytest.raises(ScopeChanged) as caught:
         decide(NET, moved(now), policy, "run-1", exact=False)
+    assert not isinstance(caught.value, RestageNeeded)
     assert "backcast cancel run-1" in caught.value.hint

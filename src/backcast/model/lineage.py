@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backcast.model.amendment import Amendment
 from backcast.model.manifest import Manifest
 from backcast.model.states import Execution
 from backcast.model.table import Column
@@ -34,3 +35,11 @@ def commit_properties(manifest: Manifest, run_id: str, change: str) -> dict[str,
         "backcast.requested-by": manifest.request.requested_by,
         "backcast.inputs": ",".join(f"{pin.identity.name}@{pin.version}" for pin in manifest.inputs),
     }
+
+
+def amendment_properties(amended: tuple[Amendment, ...]) -> dict[str, str]:
+    """Which newer inputs the chunks that were staged again come from; empty for a run that was never amended."""
+    if not amended:
+        return {}
+    inputs = ",".join(f"{pin.identity.name}@{pin.version}" for pin in amended[-1].inputs)
+    return {"backcast.amendment": str(len(amended)), "backcast.amended-inputs": inputs}

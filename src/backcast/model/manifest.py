@@ -84,6 +84,7 @@ class LivePolicy(StrEnum):
 
     FAIL = "fail"
     KEEP = "keep"
+    RESTAGE = "restage"
 
 
 class Settings(Document):

@@ -9,8 +9,9 @@ from urllib.parse import unquote_plus
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.manifest import ChunkPlan
 from backcast.model.scope import TimeClause
-from backcast.model.table import FileRef
+from backcast.model.table import FileRef, TableIdentity
 
+_BY_TIME = ("identity", "hour", "day", "month", "year")
 _PAD = "0000-01-01T00:00:00.000000"
 
 
@@ -40,25 +41,42 @@ def first_value(text: str, transform: str, column: TimeColumn) -> str:
             return full
 
 
-def rows_by_chunk(
-    files: Iterable[FileRef], chunks: tuple[ChunkPlan, ...], field: str, transform: str, column: TimeColumn
-) -> dict[str, int]:
+class ChunkFinder:
+    """Which chunk a file of a table belongs to, by its value in the partition field that places it in time."""
+
+    def __init__(self, chunks: tuple[ChunkPlan, ...], identity: TableIdentity) -> None:
+        column = next(each.time for each in chunks[0].predicate.clauses if isinstance(each, TimeClause))
+        self._column = column
+        self._field = next(
+            each for each in identity.partition_fields if each.source == column.column and each.transform in _BY_TIME
+        )
+        self._spans = sorted(
+            (column.value(lower), column.value(upper), chunk.id)
+            for chunk in chunks
+            for clause in chunk.predicate.clauses
+            if isinstance(clause, TimeClause) and clause.time == column
+            for lower, upper in clause.ranges
+        )
+        self._starts = [span[0] for span in self._spans]
+
+    def chunk_of(self, file: FileRef) -> str | None:
+        """None for a file in no chunk, or without a value in the field."""
+        text = partition_value(file.partition, self._field.name)
+        if text is None:
+            return None
+        value = self._column.value(first_value(text, self._field.transform, self._column))
+        index = bisect_right(self._starts, value) - 1
+        if index >= 0 and value < self._spans[index][1]:  # type: ignore[operator]  # all of one column's type
+            return self._spans[index][2]
+        return None
+
+
+def rows_by_chunk(files: Iterable[FileRef], chunks: tuple[ChunkPlan, ...], identity: TableIdentity) -> dict[str, int]:
     """Rows of the files per chunk. Files in no chunk are left out; every chunk is there, also with 0."""
-    spans = sorted(
-        (column.value(lower), column.value(upper), chunk.id)
-        for chunk in chunks
-        for clause in chunk.predicate.clauses
-        if isinstance(clause, TimeClause) and clause.time == column
-        for lower, upper in clause.ranges
-    )
-    starts = [span[0] for span in spans]
+    finder = ChunkFinder(chunks, identity)
     rows = {chunk.id: 0 for chunk in chunks}
     for file in files:
-        text = partition_value(file.partition, field)
-        if text is None:
-            continue
-        value = column.value(first_value(text, transform, column))
-        index = bisect_right(starts, value) - 1
-        if index >= 0 and value < spans[index][1]:  # type: ignore[operator]  # all of one column's type
-            rows[spans[index][2]] += file.rows
+        chunk_id = finder.chunk_of(file)
+        if chunk_id is not None:
+            rows[chunk_id] += file.rows
     return rows

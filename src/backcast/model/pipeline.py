@@ -19,13 +19,26 @@ class Cut(StrEnum):
     EXACT = "exact"
 
 
+class TableFormat(StrEnum):
+    """Formats whose tables can be inputs and targets."""
+
+    ICEBERG = "iceberg"
+    DELTA = "delta"
+
+    @property
+    def leaves_files(self) -> bool:
+        """Whether files of released runs stay behind that no maintenance of the table itself ever visits."""
+        return self is TableFormat.DELTA
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A declared table. One without a time column can only be an input that is read whole."""
 
     name: str
     table: str
-    """Full name: catalog, one or more namespaces, table."""
+    """Full name: catalog, one or more namespaces, table; or delta.`path`."""
+    format: TableFormat = field(default=TableFormat.ICEBERG, kw_only=True)
 
     @property
     def time_columns(self) -> tuple[TimeColumn, ...]:

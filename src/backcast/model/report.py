@@ -48,6 +48,18 @@ class ChunkCounts(Document):
     failed: int = 0
 
 
+class Restaged(Document):
+    """What live rows in scope made of a run with live policy `restage`."""
+
+    times: int
+    chunks: int
+    """Computed again the last time; the others were carried over."""
+    base: str
+    """The version on which the stage stands now."""
+    live_rows: int
+    """Rows that arrived in scope since the first base. Validation looks for each of them in the result."""
+
+
 class Status(Document):
     """Everything an on-call person needs to see about one run."""
 
@@ -62,6 +74,7 @@ class Status(Document):
     failed_chunks: tuple[Chunk, ...]
     holder: Lease | None
     """The process that works on it now."""
+    restaged: Restaged | None = None
     verdict: Verdict | None
     publication: Publication | None
     """The newest publish."""
@@ -88,6 +101,8 @@ class GcReport(Document):
     kept: tuple[str, ...]
     """Runs whose refs are still needed, one sentence each."""
     dry_run: bool
+    swept: int = 0
+    """Files deleted that earlier releases had to leave to the table's retention."""
 
 
 class Probe(Document):

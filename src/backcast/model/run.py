@@ -78,7 +78,7 @@ class Effect(Document):
     effect_id: int
     run_id: str
     name: str
-    """`stage.open`, `stage.write`, `publish`, `undo`, `forget`."""
+    """`stage.open`, `stage.write`, `stage.carry`, `publish`, `undo`, `forget`."""
     key: str
     """What to look for in the table to learn whether it landed."""
     state: EffectState
@@ -101,6 +101,8 @@ class Publication(Document):
     removed: tuple[str, ...]
     published_at: datetime
     undo_until: datetime
+    amendment: int = 0
+    """Which amendment of the run it published; 0 when live rows made none necessary."""
     undo_fence: str | None = None
     undo_version: str | None = None
     undone_at: datetime | None = None

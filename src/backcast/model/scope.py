@@ -45,6 +45,9 @@ class Predicate(Document):
         return Predicate(clauses=(*self.clauses, *where))
 
 
+EVERYTHING = Predicate()
+
+
 class Scope(Document):
     """The rows a run may change, and whether they are whole partitions or must be cut out of files row by row."""
 

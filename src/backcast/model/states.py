@@ -30,7 +30,7 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     S.RUNNING: frozenset({S.STAGED, S.FAILED, S.CANCELLING}),
     S.FAILED: frozenset({S.RUNNING, S.CANCELLING}),
     S.STAGED: frozenset({S.ACCEPTED, S.REJECTED, S.CANCELLING}),
-    S.ACCEPTED: frozenset({S.STAGED, S.PUBLISHING, S.CANCELLING}),
+    S.ACCEPTED: frozenset({S.STAGED, S.RUNNING, S.PUBLISHING, S.CANCELLING}),
     S.REJECTED: frozenset({S.STAGED, S.CANCELLING}),
     S.PUBLISHING: frozenset({S.PUBLISHED, S.ACCEPTED, S.UNDONE}),
     S.PUBLISHED: frozenset({S.UNDOING, S.SUPERSEDED}),
@@ -40,7 +40,10 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     S.CANCELLING: frozenset({S.CANCELLED}),
     S.CANCELLED: frozenset(),
 }
-"""PUBLISHING goes back to where it came from when the commit did not land; UNDONE may be published again."""
+"""PUBLISHING goes back to where it came from when the commit did not land; UNDONE may be published again.
+
+ACCEPTED becomes RUNNING only by an amendment, see `model/amendment.py`.
+"""
 
 OPEN_STATES: frozenset[RunState] = frozenset(
     {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from backcast.model.document import Document, canonical, sha256
 from backcast.model.scope import Predicate
@@ -37,6 +37,8 @@ class TableIdentity(Document):
     columns: tuple[Column, ...]
     partition_fields: tuple[PartitionField, ...]
     spec_id: int
+    location: str | None = None
+    """How plans name a table that they know by its folder alone; None for formats whose plans tell the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class TableFacts:
     referenced: bool
     """A tag or another branch keeps this version whatever expiry does."""
     properties: dict[str, str]
+    removed_files_kept: timedelta | None = None
+    """How long files that a publish removes stay in storage; None when our own tags keep them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +177,20 @@ class StageCommit:
     chunk_ids: tuple[str, ...]
     token: int
     rows: int
+    """Rows it wrote; a commit that was carried over from another stage wrote none."""
     added: tuple[FileRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """Commits of an earlier stage of the run that a later one takes over as they are."""
+
+    source: str
+    """The staged version that holds their files."""
+    predicate: Predicate
+    """Whole partitions: those of all their chunks, and of no other."""
+    commits: tuple[tuple[int, tuple[str, ...]], ...]
+    """Token and chunks of each."""
 
 
 @dataclass(frozen=True, slots=True)

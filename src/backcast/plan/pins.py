@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from backcast.model.manifest import InputPin, Survival, TargetPin
@@ -56,6 +57,13 @@ def pin_input(spec: InputSpec, source: Source, windows: tuple[Interval, ...], no
         rows=files.rows,
         bytes=files.size,
     )
+
+
+def pin_inputs(
+    specs: tuple[InputSpec, ...], source: Callable[[str], Source], windows: tuple[Interval, ...], now: datetime
+) -> tuple[InputPin, ...]:
+    """Every input at its newest version."""
+    return tuple(pin_input(each, source(each.dataset.name), windows, now) for each in specs)
 
 
 def pin_target(dataset: Dataset, facts: TableFacts, files: FileList) -> TargetPin:

@@ -28,38 +28,12 @@ _TYPES = {
     TimeKind.STRING: ("string", "char", "varchar"),
     TimeKind.INTEGER: ("tinyint", "smallint", "int", "bigint"),
 }
-_ROW_LEVEL_MODES = ("write.delete.mode", "write.update.mode", "write.merge.mode")
 
 
 def table_findings(dataset: Dataset, facts: TableFacts, files: FileList, request: Request) -> list[Finding]:
-    """What the target itself forbids or makes risky."""
+    """What dataset and table say about each other. What the table's format forbids, its target tells."""
     found = [*_unknown_columns(dataset, facts, request), *misfit_columns(dataset, facts.identity, "target")]
     table = facts.identity.name
-    if facts.identity.format_version >= 3:
-        found.append(
-            block(
-                "target.format-v3",
-                f"{table} has format version 3, whose row lineage a publish would reset",
-                "use a table of format version 2",
-            )
-        )
-    modes = [key for key in _ROW_LEVEL_MODES if facts.properties.get(key) == "merge-on-read"]
-    if modes:
-        found.append(
-            block(
-                "target.merge-on-read",
-                f"{table} sets {', '.join(modes)} to merge-on-read; an undo could bring deleted rows back",
-                "set these to copy-on-write in a quiet moment and compact the table once",
-            )
-        )
-    if files.has_deletes:
-        found.append(
-            block(
-                "target.delete-files",
-                f"delete files apply to rows in scope of {table}",
-                "rewrite the scope's data files once (rewrite_data_files with delete-file-threshold 1)",
-            )
-        )
     if not facts.identity.partition_fields:
         found.append(
             warn(
@@ -82,7 +56,8 @@ def table_findings(dataset: Dataset, facts: TableFacts, files: FileList, request
             warn(
                 "target.streaming-readers",
                 f"{', '.join(dataset.streaming_readers)} read {table} as a stream and stop at an overwrite",
-                "restart them with streaming-skip-overwrite-snapshots=true, or pause them around the publish",
+                "restart them so that they skip rewrites (Iceberg: streaming-skip-overwrite-snapshots, Delta:"
+                " skipChangeCommits), or pause them around the publish",
             )
         )
     return found
@@ -274,7 +249,7 @@ def schema_findings(
 def pinning_findings(analysis: Analysis, inputs: Iterable[InputPin]) -> list[Finding]:
     """What the transform reads besides its declared inputs would be read at whatever version it has by then."""
     empty = {pin.identity.name for pin in inputs if pin.version is None}
-    declared = {pin.identity.name for pin in inputs}
+    declared = {pin.identity.name for pin in inputs} | {pin.identity.location for pin in inputs}
     loose = (set(analysis.tables) - declared) | (set(analysis.unpinned) - empty)
     found = [
         block(
@@ -295,16 +270,44 @@ def pinning_findings(analysis: Analysis, inputs: Iterable[InputPin]) -> list[Fin
     return found
 
 
-def policy_findings(settings: Settings) -> list[Finding]:
-    if settings.live_policy is LivePolicy.KEEP and not settings.key:
-        return [
+def policy_findings(settings: Settings, scope: Scope) -> list[Finding]:
+    """What the live policy needs of dataset and scope, and what it allows a run to do on its own."""
+    policy, found = settings.live_policy, []
+    if policy is LivePolicy.KEEP and not settings.key:
+        found.append(
             block(
                 "policy.keep-needs-key",
                 "live policy `keep` must compare live keys with restated ones, and the dataset has no key",
                 "declare `key` on the dataset, or use `live: fail`",
             )
-        ]
-    return []
+        )
+    if policy is not LivePolicy.RESTAGE:
+        return found
+    if not settings.key:
+        found.append(
+            block(
+                "policy.restage-needs-key",
+                "live policy `restage` must find every live key in the result, and the dataset has no key",
+                "declare `key` on the dataset, or use `live: fail`",
+            )
+        )
+    if scope.exact:
+        found.append(
+            block(
+                "policy.restage-needs-partitions",
+                "live policy `restage` stages whole partitions again, and this scope cuts files row by row",
+                "set `cut: widen` on the pipeline and ask for whole partitions, or use `live: fail`",
+            )
+        )
+    found.append(
+        note(
+            "policy.amendments",
+            "when live rows arrive in scope, publish may move the base and read newer versions of the inputs"
+            " for the chunks they reached",
+            "nothing to do; use `live: fail` if nothing but the pinned inputs may be read",
+        )
+    )
+    return found
 
 
 def overlap_findings(manifest_windows: tuple[Interval, ...], others: Iterable[tuple[Run, Manifest]]) -> list[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from backcast.errors import ChunkFailed, PlanRefused, Refused
 from backcast.model.finding import Finding, Severity, block
@@ -21,7 +21,7 @@ from backcast.model.time import Interval
 from backcast.plan import preflight
 from backcast.plan.chunks import make_chunks, make_scope
 from backcast.plan.estimate import Rate, estimate
-from backcast.plan.pins import at_risk, input_predicate, pin_input, pin_target
+from backcast.plan.pins import at_risk, input_predicate, pin_inputs, pin_target
 from backcast.plan.windows import Partitioning, partitioning, requested_windows
 from backcast.ports import Engine, Source, Target
 from backcast.world import Transform
@@ -66,18 +66,16 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
     shape = _shape(request, planning, facts)
     before, after = planning.spec.warm_up_before, planning.spec.warm_up_after
     input_windows = tuple(window.widened(before, after) for window in shape.scope.windows)
-    inputs = tuple(
-        pin_input(each, planning.source(each.dataset.name), input_windows, planning.now)
-        for each in planning.spec.inputs
-    )
+    inputs = pin_inputs(planning.spec.inputs, planning.source, input_windows, planning.now)
     guess = estimate(sum(pin.rows for pin in inputs), sum(pin.bytes for pin in inputs), shape.files.rows, planning.rate)
     inputs = tuple(at_risk(pin, planning.now, guess.seconds_high) for pin in inputs)
     findings = [
         *preflight.table_findings(dataset, facts, shape.files, request),
+        *planning.target.findings(shape.files, timedelta(seconds=planning.settings.undo_window_seconds)),
         *preflight.scope_findings(shape.asked, shape.scope, shape.files, old_specs=shape.old_specs),
         *preflight.input_findings(inputs, facts.identity.name),
         *preflight.code_findings(planning.code, request),
-        *preflight.policy_findings(planning.settings),
+        *preflight.policy_findings(planning.settings, shape.scope),
         *preflight.overlap_findings(shape.scope.windows, planning.others),
         *_result_findings(planning, facts, inputs, input_windows),
     ]
@@ -92,11 +90,19 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
         warm_up_before_seconds=int(before.total_seconds()),
         warm_up_after_seconds=int(after.total_seconds()),
         chunks=shape.chunks,
-        settings=planning.settings,
+        settings=_guaranteed(planning.settings, facts),
         estimate=guess,
         findings=tuple(sorted(findings, key=lambda each: list(Severity).index(each.severity))),
         planned_at=planning.now,
     )
+
+
+def _guaranteed(settings: Settings, facts: TableFacts) -> Settings:
+    """An undo can be promised only for as long as somebody keeps the files that it needs."""
+    if facts.removed_files_kept is None:
+        return settings
+    kept = int(facts.removed_files_kept.total_seconds())
+    return settings.model_copy(update={"undo_window_seconds": min(settings.undo_window_seconds, kept)})
 
 
 def _refuse_wrong_columns(planning: Planning, facts: TableFacts, request: Request) -> None:

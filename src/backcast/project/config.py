@@ -11,11 +11,12 @@ from pydantic import ValidationError
 
 from backcast.errors import ConfigError, InvalidRequest, UnknownName
 from backcast.model.manifest import Settings
-from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation
+from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation, TableFormat
 from backcast.project.problems import KeyPath, Place, Problem, from_validation, raise_problems, suggestion
 from backcast.project.profiles import Interpolation, apply_environment, choose_profile
 from backcast.project.schema import DatasetConfig, PipelineConfig, ProjectConfig, keys_at
 from backcast.project.secrets import is_secret_path
+from backcast.project.store_address import filled, password_problems
 from backcast.project.yaml_lines import Tree, read_yaml
 
 FILE_NAME = "backcast.yaml"
@@ -38,8 +39,10 @@ class Project:
         return self.config.name
 
     @property
-    def store_path(self) -> Path:
-        return self.root / self.config.store
+    def store_path(self) -> Path | None:
+        """The store's file; None when it is on a server. Raises ConfigError for unset variables."""
+        text = filled(self)
+        return None if "://" in text else self.root / Path(text).expanduser()
 
     def place(self, *path: str) -> Place:
         """Where a key was written, for messages about what it names."""
@@ -49,7 +52,7 @@ class Project:
         """A declared table, with its time column when it has one. Raises UnknownName."""
         if name not in self.config.datasets:
             raise _unknown("dataset", name, self.config.datasets)
-        return _relation(name, self.config.datasets[name])
+        return _relation(name, self)
 
     def dataset(self, name: str) -> Dataset:
         """Raises UnknownName, and InvalidRequest for a table without a time column."""
@@ -112,7 +115,7 @@ def load_project(
         problems += from_validation(error, tree.place, keys_at, is_secret_path)
         raise_problems(problems)
         raise
-    raise_problems(problems + _reference_problems(config, tree))
+    raise_problems(problems + password_problems(config.store, tree) + _reference_problems(config, tree))
     return Project(file.parent, file, profile, config, interpolation, tree.places)
 
 
@@ -140,12 +143,15 @@ def _unknown(kind: str, name: str, known: Mapping[str, object]) -> UnknownName:
     return UnknownName(f"no {kind} is called {name!r}", hint=hint, kind=kind, name=name)
 
 
-def _relation(name: str, config: DatasetConfig) -> Relation:
+def _relation(name: str, project: Project) -> Relation:
+    config = project.config.datasets[name]
+    table, kind = _table(config, project)
     if config.time is None:
-        return Relation(name, config.table)
+        return Relation(name, table, format=kind)
     return Dataset(
         name=name,
-        table=config.table,
+        table=table,
+        format=kind,
         time=config.time.resolve(),
         grain=config.grain,
         partition=config.partition.resolve(config.time) if config.partition else None,
@@ -153,6 +159,16 @@ def _relation(name: str, config: DatasetConfig) -> Relation:
         version=config.version,
         streaming_readers=config.streaming_readers,
     )
+
+
+def _table(config: DatasetConfig, project: Project) -> tuple[str, TableFormat]:
+    """The table's name as Spark knows it; a path is taken against the project's folder."""
+    if config.table is None:
+        path = str(config.path)
+        place = path if ":" in path else str(project.root / Path(path).expanduser())
+        return f"delta.`{place}`", TableFormat.DELTA
+    catalog = project.config.catalogs[config.table.partition(".")[0]]
+    return config.table, TableFormat.DELTA if catalog.type == "delta" else TableFormat.ICEBERG
 
 
 def _profile_problems(written: Tree) -> list[Problem]:
@@ -170,10 +186,14 @@ def _reference_problems(config: ProjectConfig, tree: Tree) -> list[Problem]:
     """Names that lead nowhere, and inputs and outputs that need a time column and have none."""
     found: list[tuple[KeyPath, str]] = []
     for name, dataset in config.datasets.items():
-        catalog = dataset.table.split(".")[0]
-        if catalog not in config.catalogs:
+        catalog = dataset.table.split(".")[0] if dataset.table else None
+        if catalog is not None and catalog not in config.catalogs:
             text = f"no catalog is called {catalog!r}{suggestion(catalog, config.catalogs)}"
             found.append((("datasets", name, "table"), text))
+    for name, declared in config.catalogs.items():
+        if declared.type == "delta" and name != "spark_catalog":
+            text = "a catalog of type delta is Spark's own one: call it spark_catalog"
+            found.append((("catalogs", name, "type"), text))
     for name, pipeline in config.pipelines.items():
         found += _pipeline_references(config, name, pipeline)
     return [Problem(tree.place(path), path, text) for path, text in found]

@@ -46,10 +46,14 @@ def _project_probes(wiring: Wiring) -> Iterator[Probe]:
 
 
 def _store(wiring: Wiring) -> str:
-    path = wiring.project.store_path
-    if not path.exists():
-        return f"{path} will be made by the first plan"
-    return f"{path}: {len(wiring.store().runs.runs(limit=1000))} runs"
+    from backcast.project.no_runs import NoRuns
+    from backcast.project.store_address import store_url
+    from backcast.store import place_of
+
+    place, reader = place_of(store_url(wiring.project)), wiring.reader()
+    if isinstance(reader, NoRuns):
+        return f"{place} will be made by the first plan"
+    return f"{place}: {many(len(reader.runs(limit=1000)), 'run')}"
 
 
 def _disk(wiring: Wiring) -> Probe:
@@ -90,8 +94,8 @@ def _spark_probes(wiring: Wiring) -> Iterator[Probe]:
         yield _tried(f"pipeline {name}", partial(_pipeline, wiring, name))
     for name in wiring.project.config.catalogs:
         yield _tried(f"catalog {name}", partial(_catalog, wiring, name))
-    for name, dataset in wiring.project.config.datasets.items():
-        yield _tried(f"dataset {name}", partial(_dataset, wiring, name, dataset.table))
+    for name in wiring.project.config.datasets:
+        yield _tried(f"dataset {name}", partial(_dataset, wiring, name))
 
 
 def _catalog(wiring: Wiring, name: str) -> str:
@@ -101,8 +105,8 @@ def _catalog(wiring: Wiring, name: str) -> str:
         return f"answers, {wiring.spark().sql(f'SHOW NAMESPACES IN {name}').count()} namespaces"
 
 
-def _dataset(wiring: Wiring, name: str, table: str) -> str:
-    facts = wiring.source(name).facts()
+def _dataset(wiring: Wiring, name: str) -> str:
+    facts, table = wiring.source(name).facts(), wiring.project.relation(name).table
     columns = {column.name.lower() for column in facts.identity.columns}
     config = wiring.project.config.datasets[name]
     declared = [*config.key, *filter(None, [config.version])]

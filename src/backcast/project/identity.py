@@ -61,7 +61,10 @@ def installed_packages() -> dict[str, str]:
 
 def own_folders(project: Project) -> tuple[str, ...]:
     """What Backcast and the embedded catalogs write into the project: never code, so never dirty."""
-    names = {".backcast", Path(project.config.store).parts[0]}
+    names = {".backcast"}
+    store = project.store_path
+    if store is not None and store.is_relative_to(project.root):
+        names.add(store.relative_to(project.root).parts[0])
     for catalog in project.config.catalogs.values():
         for text in (catalog.warehouse, (catalog.uri or "").removeprefix("jdbc:sqlite:")):
             if text and ":" not in text and not text.startswith("/"):

@@ -127,8 +127,16 @@ class Interpolation:
         raise_problems(problems)
         return Tree(filled, tree.places)
 
-    def text(self, text: str, path: KeyPath, place: Place, problems: list[Problem]) -> str:
-        """One text filled in; what cannot be filled in is added to the problems."""
+    def text(
+        self,
+        text: str,
+        path: KeyPath,
+        place: Place,
+        problems: list[Problem],
+        *,
+        encode: Callable[[str], str] = str,
+    ) -> str:
+        """One text with every value filled in as `encode` spells it; what has no value is added to the problems."""
 
         def replace(match: re.Match[str]) -> str:
             if match.group() == "$${":
@@ -140,7 +148,7 @@ class Interpolation:
             if isinstance(filled, _Missing):
                 problems.append(Problem(place, path, filled.text))
                 return ""
-            return filled
+            return encode(filled)
 
         return _EXPRESSION.sub(replace, text)
 

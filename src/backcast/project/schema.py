@@ -27,7 +27,8 @@ from backcast.model.pipeline import Cut
 from backcast.model.time import Grain, parse_duration
 from backcast.model.time import zone as find_zone
 from backcast.project.problems import KeyPath
-from backcast.project.secrets import mask_text, masked
+from backcast.project.secrets import masked
+from backcast.project.store_address import check_store, shown
 
 _RESERVED_TABLES = re.compile(r"(branch|tag)_.*|snapshot_id_\d+|at_timestamp_\d+")
 _LONGEST = timedelta(days=3650)
@@ -80,9 +81,16 @@ def _version(text: str) -> str:
     return text
 
 
+def _path(text: str) -> str:
+    if not text or any(sign in text for sign in "`\n\0"):
+        raise ValueError(f"expected the folder of a Delta table, got {text!r}")
+    return text
+
+
 Identifier = Annotated[str, AfterValidator(_identifier)]
 Label = Annotated[str, AfterValidator(_label)]
 TableName = Annotated[str, AfterValidator(_table)]
+TablePath = Annotated[str, AfterValidator(_path)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Version = Annotated[str, AfterValidator(_version)]
@@ -120,17 +128,21 @@ class SparkConfig(Document):
         return [("master", self.master), ("driver_memory", self.driver_memory), ("conf", masked(self.conf))]
 
 
-CatalogType = Literal["jdbc", "rest", "hive", "hadoop"]
+CatalogType = Literal["jdbc", "rest", "hive", "hadoop", "delta"]
 _NEEDS: dict[CatalogType, tuple[str, ...]] = {
     "jdbc": ("uri", "warehouse"),
     "rest": ("uri",),
     "hive": ("uri",),
     "hadoop": ("warehouse",),
+    "delta": ("warehouse",),
 }
 
 
 class CatalogConfig(Document):
-    """An Iceberg catalog. Any further key is handed to it. Texts keep their `${...}` until Spark needs them."""
+    """An Iceberg catalog, or with type `delta` Spark's own catalog of Delta tables, which is called spark_catalog.
+
+    Any further key is handed to it. Texts keep their `${...}` until Spark needs them.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, str] = Field(init=False)
@@ -199,9 +211,13 @@ _FINE_TO_COARSE = list(Grain)
 
 
 class DatasetConfig(Document):
-    """A table under management. Without `time` it can only be an input that is read whole."""
+    """A table under management. Without `time` it can only be an input that is read whole.
 
-    table: TableName
+    `table` names a table of a catalog, `path` the folder of a Delta table.
+    """
+
+    table: TableName | None = None
+    path: TablePath | None = None
     time: TimeConfig | None = None
     partition: PartitionConfig | None = None
     grain: Grain = Grain.DAY
@@ -211,6 +227,8 @@ class DatasetConfig(Document):
 
     @model_validator(mode="after")
     def _fits(self) -> DatasetConfig:
+        if (self.table is None) == (self.path is None):
+            raise ValueError("expected exactly one of table (catalog.namespace.table) and path (of a Delta table)")
         if len(set(self.key)) != len(self.key):
             raise ValueError("key names a column twice")
         if self.time is None:
@@ -296,18 +314,16 @@ class ProjectConfig(Document):
     """The whole file, after profile and environment."""
 
     name: Label
-    store: str = ".backcast/store.db"
+    store: Annotated[str, AfterValidator(check_store), Field(repr=False)] = ".backcast/store.db"
+    """Keeps its `${...}` until the store is opened."""
     spark: SparkConfig = SparkConfig()
     catalogs: dict[Identifier, CatalogConfig] = Field(default_factory=dict)
     datasets: dict[Label, DatasetConfig] = Field(default_factory=dict)
     pipelines: dict[Label, PipelineConfig] = Field(default_factory=dict)
 
-    @field_validator("store")
-    @classmethod
-    def _file(cls, text: str) -> str:
-        if not text or "://" in text:
-            raise ValueError(f"expected the path of a SQLite file, got {mask_text(text)!r}")
-        return text
+    @field_serializer("store")
+    def _mask(self, text: str) -> str:
+        return shown(text)
 
 
 def keys_at(path: KeyPath) -> list[str]:

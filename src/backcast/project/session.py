@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from backcast.model.pipeline import TableFormat
 from backcast.project.problems import Problem, raise_problems
 from backcast.spark.settings import SessionSettings
-from backcast.spark.versions import EMBEDDED_LAKE, Package
+from backcast.spark.versions import Package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from backcast.project.config import Project
 
 _SQLITE = "jdbc:sqlite:"
+_POSTGRESQL = "jdbc:postgresql:"
 _SQLITE_DEFAULTS = {"journal_mode": "WAL", "busy_timeout": "30000"}
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 
@@ -59,15 +62,37 @@ def session_settings(project: Project) -> SessionSettings:
     raise_problems(problems)
     # Python workers import the project's modules by name.
     conf[_WORKER_PATH] = ":".join(filter(None, (str(project.root), conf.get(_WORKER_PATH))))
-    embedded = any(each.get("uri", "").startswith(_SQLITE) for each in catalogs.values())
+    session_catalog = next((each for each in catalogs.values() if each["type"] == "delta"), None)
     return SessionSettings(
         app_name=f"backcast {project.name}",
         master=project.config.spark.master,
-        packages=EMBEDDED_LAKE if embedded else (Package.ICEBERG,),
-        catalogs=catalogs,
-        conf=conf,
+        packages=_packages(project, catalogs),
+        catalogs={name: each for name, each in catalogs.items() if each["type"] != "delta"},
+        conf=conf if session_catalog is None else {**_metastore(session_catalog), **conf},
         driver_memory=project.config.spark.driver_memory,
     )
+
+
+def _packages(project: Project, catalogs: Mapping[str, Mapping[str, str]]) -> tuple[Package, ...]:
+    uris = [each.get("uri", "") for each in catalogs.values()]
+    formats = {project.relation(name).format for name in project.config.datasets}
+    needed = {
+        Package.ICEBERG: True,
+        Package.SQLITE: any(uri.startswith(_SQLITE) for uri in uris),
+        Package.POSTGRESQL: any(uri.startswith(_POSTGRESQL) for uri in uris),
+        Package.DELTA: TableFormat.DELTA in formats,
+    }
+    return tuple(package for package, wanted in needed.items() if wanted)
+
+
+def _metastore(properties: Mapping[str, str]) -> dict[str, str]:
+    """Where Spark's own catalog keeps names: a Hive metastore when there is one, else a file that one process uses."""
+    warehouse = properties["warehouse"]
+    conf = {"spark.sql.catalogImplementation": "hive", "spark.sql.warehouse.dir": warehouse}
+    if uri := properties.get("uri"):
+        return {**conf, "spark.hadoop.hive.metastore.uris": uri}
+    url = f"jdbc:derby:;databaseName={warehouse}/metastore_db;create=true"
+    return {**conf, "spark.hadoop.javax.jdo.option.ConnectionURL": url}
 
 
 def catalog_properties(properties: dict[str, str], root: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from backcast.model.pipeline import TableFormat
 from backcast.model.run import Holder
 from backcast.project.clock import SystemClock
 from backcast.project.config import Project, load_project
@@ -44,24 +45,24 @@ class Wiring:
 
     def store(self) -> SqlStore:
         """The store, made when it is not there yet."""
+        from backcast.project.store_address import store_url
         from backcast.store import open_store
 
         if self._store is None:
-            self._store = open_store(self._store_url)
+            self._store = open_store(store_url(self.project))
         return self._store
 
     def reader(self) -> RunReader:
         """The store for looking only; one that knows no run when there is none yet. Makes nothing."""
         from backcast.project.no_runs import NoRuns
-        from backcast.store import open_store
+        from backcast.project.store_address import store_url
+        from backcast.store import find_store
 
         if self._store is not None:
             return self._store.runs
         if self._reader is None:
-            if not self.project.store_path.exists():
-                return NoRuns()
-            self._reader = open_store(self._store_url, create=False)
-        return self._reader.runs
+            self._reader = find_store(store_url(self.project))
+        return NoRuns() if self._reader is None else self._reader.runs
 
     def transform(self, pipeline: str) -> LoadedTransform:
         """The pipeline's transform, imported anew whenever one of its files changed since."""
@@ -91,16 +92,19 @@ class Wiring:
         return self._spark
 
     def source(self, dataset: str) -> Source:
-        from backcast.sources.tables import IcebergSource
+        from backcast.sources.tables import DeltaSource, IcebergSource
 
-        table = self.project.relation(dataset).table
-        return IcebergSource(self.spark(), table)
+        relation = self.project.relation(dataset)
+        kind = DeltaSource if relation.format is TableFormat.DELTA else IcebergSource
+        return kind(self.spark(), relation.table)
 
     def target(self, dataset: str) -> Target:
+        from backcast.targets.delta.target import DeltaTarget
         from backcast.targets.iceberg.target import IcebergTarget
 
-        table = self.project.dataset(dataset).table
-        return IcebergTarget(self.spark(), table)
+        relation = self.project.dataset(dataset)
+        kind = DeltaTarget if relation.format is TableFormat.DELTA else IcebergTarget
+        return kind(self.spark(), relation.table)
 
     def engine(self) -> Engine:
         from backcast.spark.engine import SparkEngine
@@ -153,10 +157,6 @@ class Wiring:
         if self._spark is not None and self._started_spark:
             self._spark.stop()
         self._spark = None
-
-    @property
-    def _store_url(self) -> str:
-        return f"sqlite:///{self.project.store_path}"
 
     @cached_property
     def _owner(self) -> str:

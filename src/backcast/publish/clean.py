@@ -9,24 +9,22 @@ from __future__ import annotations
 from datetime import datetime
 
 from backcast.model.run import Publication, Run
-from backcast.model.stage import head_tag, rewrite_stage_of, stage_of
+from backcast.model.stage import head_tag, rewrite_stage_of
 from backcast.model.states import EffectState, RunState
-from backcast.model.table import Forget
+from backcast.model.table import Forget, Stage
 from backcast.ports import Store
 
 
-def stage_forget(run_id: str) -> Forget:
+def stage_forget(stages: tuple[Stage, ...]) -> Forget:
     """Everything of a run that was never published."""
-    stage = stage_of(run_id, None)
-    return Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch)
+    return Forget(refs=tuple(_stage_refs(stages)), versions=(), branch=stages[-1].branch)
 
 
-def release_forget(run_id: str, publications: list[Publication]) -> Forget:
-    """Everything of a published run: its stage, its tags, and those of its commits whose removed files are live
+def release_forget(run_id: str, stages: tuple[Stage, ...], publications: list[Publication]) -> Forget:
+    """Everything of a published run: its stages, its tags, and those of its commits whose removed files are live
     again.
     """
-    stage = stage_of(run_id, None)
-    refs = [stage.branch, stage.base_tag]
+    refs = _stage_refs(stages)
     versions = []
     for position, each in enumerate(publications):
         rewrite = rewrite_stage_of(run_id, each.generation, None)
@@ -36,7 +34,11 @@ def release_forget(run_id: str, publications: list[Publication]) -> Forget:
             versions.append(each.version)
         if each.undo_version is not None and position + 1 < len(publications):
             versions.append(each.undo_version)
-    return Forget(refs=tuple(refs), versions=tuple(versions), branch=stage.branch)
+    return Forget(refs=tuple(refs), versions=tuple(versions), branch=stages[-1].branch)
+
+
+def _stage_refs(stages: tuple[Stage, ...]) -> list[str]:
+    return [name for stage in stages for name in (stage.branch, stage.base_tag)]
 
 
 def close_effects(store: Store, run_id: str, files: int) -> None:

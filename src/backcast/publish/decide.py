@@ -20,8 +20,19 @@ class Decision:
     """The removed files are not the base's but those a compaction made of them."""
 
 
+class RestageNeeded(ScopeChanged):
+    """Live rows arrived in scope, and the policy allows to stage again what they reached. Never leaves the flow."""
+
+    def __init__(self, refused: ScopeChanged, movement: Movement) -> None:
+        super().__init__(refused.message, hint=refused.hint, **refused.attributes)
+        self.movement = movement
+
+
 def decide(net: NetChange, movement: Movement, policy: LivePolicy, run_id: str, *, exact: bool) -> Decision:
-    """Raises ScopeChanged when publishing would lose or double a row, or when the policy forbids it."""
+    """Raises ScopeChanged when publishing would lose or double a row, or when the policy forbids it.
+
+    RestageNeeded when that can be mended: files only arrived, and nothing that the run knew was changed.
+    """
     planned = frozenset(file.path for file in net.removed)
     if not movement.moved:
         return Decision(remove=planned, live=frozenset(), compacted=False)
@@ -29,8 +40,11 @@ def decide(net: NetChange, movement: Movement, policy: LivePolicy, run_id: str, 
     arrived = frozenset(file.path for file in movement.added)
     if movement.only_compaction and not exact and planned <= gone | movement.files.paths:
         return Decision(remove=movement.files.paths, live=frozenset(), compacted=True)
-    if policy is LivePolicy.KEEP and not gone and not movement.files.has_deletes:
+    only_arrivals = not gone and not movement.files.has_deletes
+    if policy is LivePolicy.KEEP and only_arrivals:
         return Decision(remove=planned, live=arrived, compacted=False)
+    if policy is LivePolicy.RESTAGE and only_arrivals and not exact:
+        raise RestageNeeded(refusal(movement, policy, run_id), movement)
     raise refusal(movement, policy, run_id)
 
 

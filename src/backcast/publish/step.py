@@ -11,11 +11,12 @@ from datetime import timedelta
 
 from backcast.errors import Conflict, Drifted, NotValidated, OutcomeUnknown, Refused, ScopeChanged, StateConflict
 from backcast.faults import point
-from backcast.model.lineage import commit_properties
-from backcast.model.manifest import Manifest
+from backcast.model.amendment import Amendment, amendments
+from backcast.model.lineage import amendment_properties, commit_properties
+from backcast.model.manifest import LivePolicy, Manifest
 from backcast.model.report import OnProgress, Progress
 from backcast.model.run import Effect, Publication, Run
-from backcast.model.stage import head_tag, publish_fence, stage_of
+from backcast.model.stage import head_tag, publish_fence, recorded_stage
 from backcast.model.states import EffectState, RunState
 from backcast.model.table import Change, NetChange
 from backcast.model.verdict import Verdict
@@ -98,7 +99,9 @@ def _net_change(job: PublishJob, verdict: Verdict) -> NetChange:
             f"the table's {', '.join(moved)} changed since the plan",
             hint=f"backcast cancel {job.run.run_id}, then plan again",
         )
-    stage = stage_of(job.run.run_id, verdict.base)
+    stage = recorded_stage(job.run.run_id, job.store.runs.events(job.run.run_id))
+    if stage.base != verdict.base:
+        raise NotValidated("the stage was amended after its verdict", hint=f"backcast validate {job.run.run_id}")
     net = job.target.net_change(stage, verdict.staged, job.manifest.scope.predicate)
     if net.digest() != verdict.net_change or (net.outside and not job.manifest.scope.exact):
         raise NotValidated("the stage is not the one that was validated", hint=f"backcast validate {job.run.run_id}")
@@ -110,41 +113,31 @@ def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) 
     times.
     """
     scope, run_id = job.manifest.scope, job.run.run_id
-    fence = publish_fence(run_id, generation)
+    fence, amended = publish_fence(run_id, generation), amendments(job.store.runs.events(run_id))
     compared: frozenset[str] = frozenset()
     for attempt in range(ATTEMPTS):
         movement = job.target.movement(verdict.base, scope.predicate)
-        decision = decide(net, movement, job.manifest.settings.live_policy, run_id, exact=scope.exact)
+        decision = decide(net, movement, _policy(job.manifest, generation), run_id, exact=scope.exact)
         if not decision.live <= compared:
             # Comparing keys takes a Spark job. Commits land during it, so the head is looked at again after it.
             _refuse_shared_keys(job, verdict, movement.head, decision.live - compared)
             compared |= decision.live
             continue
-        added = frozenset(file.path for file in net.added)
         change = Change(
             fence=fence,
             head=movement.head,
             scope=scope.predicate,
             add_from=verdict.staged,
-            add=added,
+            add=frozenset(file.path for file in net.added),
             remove=decision.remove,
             guard_rows=True,
-            properties=commit_properties(job.manifest, run_id, "publish") | {"backcast.publish-id": fence},
+            properties=commit_properties(job.manifest, run_id, "publish")
+            | amendment_properties(amended)
+            | {"backcast.publish-id": fence},
             keep=((head_tag(run_id, generation), movement.head),) if decision.compacted and movement.head else (),
         )
         job.check_lease()
-        effect = job.store.effects.begin(
-            run_id,
-            "publish",
-            fence,
-            generation=generation,
-            base=verdict.base,
-            staged=verdict.staged,
-            head=movement.head,
-            added=sorted(added),
-            removed=sorted(decision.remove),
-            live=sorted(decision.live),
-        )
+        effect = _intend(job, change, verdict, generation=generation, live=sorted(decision.live), amended=amended)
         point("publish.after-intent")
         try:
             return effect, job.target.commit(change)
@@ -163,6 +156,37 @@ def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) 
         f"{ATTEMPTS} attempts to publish failed because others commit to the table all the time; nothing was published",
         hint=f"try again in a quieter moment: backcast publish {run_id}",
     )
+
+
+def _intend(
+    job: PublishJob,
+    change: Change,
+    verdict: Verdict,
+    *,
+    generation: int,
+    live: list[str],
+    amended: tuple[Amendment, ...],
+) -> Effect:
+    """Write down what is about to be committed: all that a successor needs to finish it."""
+    return job.store.effects.begin(
+        job.run.run_id,
+        "publish",
+        change.fence,
+        generation=generation,
+        base=verdict.base,
+        staged=verdict.staged,
+        head=change.head,
+        added=sorted(change.add),
+        removed=sorted(change.remove),
+        live=live,
+        amendment=len(amended),
+    )
+
+
+def _policy(manifest: Manifest, generation: int) -> LivePolicy:
+    """A run that was published before is not staged again: a cancel would leave that publish's tags behind."""
+    policy = manifest.settings.live_policy
+    return LivePolicy.FAIL if policy is LivePolicy.RESTAGE and generation > 1 else policy
 
 
 def retryable(error: Exception) -> bool:
@@ -216,6 +240,7 @@ def finish(job: PublishJob, run: Run, effect: Effect, version: str) -> Publicati
         removed=tuple(data["removed"]),
         published_at=now,
         undo_until=now + timedelta(seconds=job.manifest.settings.undo_window_seconds),
+        amendment=int(data.get("amendment", 0)),
     )
     _read_back(job, publication, frozenset(data["live"]))
     job.store.runs.save_publication(publication)

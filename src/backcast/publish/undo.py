@@ -165,7 +165,7 @@ def _rewritten(job: PublishJob, publication: Publication, head: str | None) -> C
     rows = target.read(publication.base, scope).unionByName(now.exceptAll(published))
     stage = rewrite_stage_of(run_id, publication.generation, head)
     _clear(job, stage)
-    target.open_stage(stage)
+    target.open_stage(stage, scope)
     write = StageWrite(("undo",), job.check_lease(), scope, exact=job.manifest.scope.exact)
     staged = target.write(stage, write, rows).version
     net = target.net_change(stage, staged, scope)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from backcast.model.lineage import lineage_values
-from backcast.model.manifest import ChunkPlan, Manifest
+from backcast.model.manifest import ChunkPlan, InputPin, Manifest
 from backcast.model.pipeline import Job
 from backcast.model.scope import Predicate, TimeClause, during
 from backcast.model.states import Execution
@@ -28,6 +28,8 @@ class Compute:
 
     run_id: str
     manifest: Manifest
+    inputs: tuple[InputPin, ...]
+    """The manifest's, or those of the newest amendment."""
     source: Callable[[str], Source]
     input_predicate: InputPredicate
     transform: Transform
@@ -44,7 +46,7 @@ class Compute:
         job = Job(run_id=self.run_id, execution=Execution.BACKFILL, window=whole, clock=manifest.planned_at)
         frames = {
             pin.name: self.source(pin.dataset).read(pin.version, self.input_predicate(pin.name, windows))
-            for pin in manifest.inputs
+            for pin in self.inputs
         }
         rows = self.transform.apply(frames, job)
         columns = manifest.target.identity.columns

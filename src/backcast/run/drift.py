@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from backcast.errors import Drifted
-from backcast.model.manifest import CodeIdentity, Manifest
+from backcast.model.manifest import CodeIdentity, InputPin, Manifest
 from backcast.model.words import many
 from backcast.ports import Source, Target
 
@@ -25,9 +25,9 @@ def check_code(manifest: Manifest, now: CodeIdentity, settings: dict[str, str], 
         )
 
 
-def check_inputs(manifest: Manifest, source: Callable[[str], Source]) -> None:
+def check_inputs(inputs: tuple[InputPin, ...], source: Callable[[str], Source]) -> None:
     """Raises Drifted when a pinned version is gone or the table is another one."""
-    for pin in manifest.inputs:
+    for pin in inputs:
         facts = source(pin.dataset).facts(pin.version) if pin.version is not None else source(pin.dataset).facts()
         if facts.identity.uuid != pin.identity.uuid:
             raise Drifted(f"input {pin.name} is another table than the one that was planned", hint="plan again")

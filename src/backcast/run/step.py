@@ -7,7 +7,6 @@ replaces its own part of the stage. At the end the stage's own history must tell
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from backcast.errors import (
     BackcastError,
@@ -20,41 +19,29 @@ from backcast.errors import (
     Unavailable,
 )
 from backcast.faults import point
+from backcast.model.amendment import amendments
 from backcast.model.manifest import ChunkPlan, Manifest
 from backcast.model.partitions import rows_by_chunk
-from backcast.model.report import OnProgress, Progress
+from backcast.model.report import Progress
 from backcast.model.run import Chunk, Run, StageRecord
-from backcast.model.scope import Predicate, TimeClause
-from backcast.model.stage import recorded_base, stage_of
+from backcast.model.scope import Predicate
+from backcast.model.stage import recorded_stage
 from backcast.model.states import ChunkState, EffectState, RunState
 from backcast.model.table import Stage, StageCommit, StageWrite
-from backcast.ports import Clock, Engine, Store, Target
-from backcast.run.compute import Compute
-from backcast.run.lease import HeldLease
+from backcast.run.job import RunJob, joined
+from backcast.run.restage import bring_over, not_on_stage
 
 _RECONCILE_ROUNDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class RunJob:
-    """One driver working on one run."""
-
-    run: Run
-    manifest: Manifest
-    store: Store
-    lease: HeldLease
-    target: Target
-    engine: Engine
-    compute: Compute
-    clock: Clock
-    on_progress: OnProgress
-
-
 def stage_run(job: RunJob) -> Run:
     """Bring a RUNNING run to STAGED, or to FAILED with every chunk's outcome on record."""
-    stage = stage_of(job.run.run_id, recorded_base(job.store.runs.events(job.run.run_id)))
+    events = job.store.runs.events(job.run.run_id)
+    stage, amended = recorded_stage(job.run.run_id, events), amendments(events)
     _open_stage(job, stage)
     job.store.chunks.begin_attempt(job.run.run_id)
+    if amended:
+        bring_over(job, stage, amended[-1])
     _report(job, "computing")
     for _ in range(_RECONCILE_ROUNDS):
         _stage_pending(job, stage)
@@ -80,7 +67,7 @@ def _open_stage(job: RunJob, stage: Stage) -> None:
     job.lease.check()
     effect = job.store.effects.begin(job.run.run_id, "stage.open", stage.branch, base=stage.base)
     point("stage.after-open-intent")
-    job.target.open_stage(stage)
+    job.target.open_stage(stage, job.manifest.scope.predicate)
     point("stage.after-open")
     job.store.effects.end(effect, EffectState.LANDED)
     point("stage.after-open-record")
@@ -151,46 +138,21 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     job.store.effects.end(effect, EffectState.LANDED, version=commit.version)
 
 
-def joined(plans: list[ChunkPlan]) -> Predicate:
-    """One predicate for neighbouring chunks: their ranges side by side, touching ones merged."""
-    first = plans[0].predicate
-    clauses = list(first.clauses)
-    for index, clause in enumerate(clauses):
-        if isinstance(clause, TimeClause):
-            ranges: list[tuple[str, str]] = []
-            for plan in plans:
-                own = plan.predicate.clauses[index]
-                for lower, upper in own.ranges if isinstance(own, TimeClause) else ():
-                    if ranges and clause.time.value(lower) <= clause.time.value(ranges[-1][1]):  # type: ignore[operator]  # one column, one type
-                        ranges[-1] = (ranges[-1][0], max(ranges[-1][1], upper, key=clause.time.value))
-                    else:
-                        ranges.append((lower, upper))
-            clauses[index] = TimeClause(time=clause.time, ranges=tuple(ranges))
-    return Predicate(clauses=tuple(clauses))
-
-
 def _counts(manifest: Manifest, commit: StageCommit, plans: list[ChunkPlan]) -> dict[str, int]:
     """Rows per chunk from the committed files' metadata. An exact chunk is alone in its commit."""
     if len(plans) == 1:
         return {plans[0].id: commit.rows}
-    clause = next(each for each in plans[0].predicate.clauses if isinstance(each, TimeClause))
-    field = next(
-        each
-        for each in manifest.target.identity.partition_fields
-        if each.source == clause.time.column and each.transform in ("identity", "hour", "day", "month", "year")
-    )
-    return rows_by_chunk(commit.added, tuple(plans), field.name, field.transform, clause.time)
+    return rows_by_chunk(commit.added, tuple(plans), manifest.target.identity)
 
 
 def _strayed(job: RunJob, history: tuple[StageCommit, ...]) -> list[str]:
-    """Chunks whose last writer on the stage is not the one the ledger recorded: a stale process wrote after it."""
-    last: dict[str, int] = {}
-    for commit in history:
-        for chunk_id in commit.chunk_ids:
-            last[chunk_id] = commit.token
-    return [
-        chunk.chunk_id for chunk in job.store.runs.chunks(job.run.run_id) if last.get(chunk.chunk_id) != chunk.token
-    ]
+    """Chunks whose last writer on the stage is not the one the ledger recorded: a stale process wrote after it.
+
+    With them all that share their commit: its digest is that of all its chunks.
+    """
+    chunks = job.store.runs.chunks(job.run.run_id)
+    tokens = {chunk.token for chunk in not_on_stage(chunks, history)}
+    return [chunk.chunk_id for chunk in chunks if chunk.token in tokens]
 
 
 def _end_staged(job: RunJob, history: tuple[StageCommit, ...]) -> Run:

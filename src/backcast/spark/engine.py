@@ -21,8 +21,9 @@ from backcast.spark.inspection import inspect, tables
 from backcast.spark.predicates import quote, to_column, to_sql
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
+_EXAMPLES = 5
 _OBSERVATION_SECONDS = 10.0
 _NUMBER = "backcast_number"
 _WIDER: dict[str, tuple[str, ...]] = {
@@ -135,8 +136,19 @@ class SparkEngine:
 
     def shared_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> list[str]:
         names = list(key)
-        shared = left.select(*names).join(right.select(*names), names, "left_semi").limit(5).collect()
-        return [", ".join(f"{name}={row[name]}" for name in names) for row in shared]
+        shared = left.select(*names).join(right.select(*names), names, "left_semi").limit(_EXAMPLES).collect()
+        return [_key_text(row, names) for row in shared]
+
+    def missing_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> tuple[int, list[str]]:
+        names = list(key)
+        missing = left.select(*names).join(right.select(*names), names, "left_anti")
+        count = missing.count()
+        examples = missing.distinct().sort(*names).limit(_EXAMPLES).collect() if count else []
+        return count, [_key_text(row, names) for row in examples]
+
+
+def _key_text(row: Row, names: list[str]) -> str:
+    return ", ".join(f"{name}={row[name]}" for name in names)
 
 
 def _columns(rows: DataFrame) -> tuple[Column, ...]:

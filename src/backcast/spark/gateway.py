@@ -23,6 +23,7 @@ _UNAVAILABLE = frozenset(
         "ForbiddenException",
         "NotAuthorizedException",
         "NotFoundException",
+        "PSQLException",
         "RESTException",
         "RuntimeIOException",
         "SQLException",

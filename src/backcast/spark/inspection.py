@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from backcast.spark.delta.paths import by_path
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -75,8 +77,24 @@ def tables(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
             names.add(leaf.name())
             if not leaf.options().containsKey("snapshot-id"):
                 unpinned.add(leaf.name())
+        elif (delta := _delta_table(leaf) if kind == "LogicalRelation" else None) is not None:
+            name, pinned = delta
+            names.add(name)
+            if not pinned:
+                unpinned.add(name)
+            continue
         files = files or kind in _FILES
     return tuple(sorted(names)), tuple(sorted(unpinned)), files
+
+
+def _delta_table(leaf: Any) -> tuple[str, bool] | None:
+    """A Delta table's name and whether its version is pinned; None for any other relation of files."""
+    relation = leaf.relation()
+    location = relation.location() if relation.getClass().getSimpleName() == "HadoopFsRelation" else None
+    if location is None or not location.getClass().getName().startswith("org.apache.spark.sql.delta.files.Tahoe"):
+        return None
+    found = location.getClass().getSimpleName() == "TahoeLogFileIndex"
+    return by_path(location.path().toString()), found and bool(location.isTimeTravelQuery())
 
 
 def _walk(value: Any, nodes: list[dict[str, Any]]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -83,7 +84,21 @@ def _resolve(packages: Sequence[Package]) -> list[Path]:
     found = [line.removeprefix("JARS=") for line in answer.stdout.splitlines() if line.startswith("JARS=")]
     if answer.returncode != 0 or not found:
         raise _unresolved(coordinates, answer.stderr[-2000:])
-    return [Path(unquote(urlsplit(jar).path)) for jar in found[0].split(",") if jar]
+    return [jar for each in found[0].split(",") if each and not _shipped(jar := Path(unquote(urlsplit(each).path)))]
+
+
+def _shipped(jar: Path) -> bool:
+    """Whether Spark brings this library itself. On the class path ours would come first, in a version it cannot use."""
+    import pyspark
+
+    artifact = _artifact(jar.name.partition("_")[2])
+    own = Path(pyspark.__file__).parent / "jars"
+    return any(_artifact(each.name) == artifact for each in own.glob("*.jar"))
+
+
+def _artifact(name: str) -> str:
+    """A jar's name without version: `jackson-databind` of `jackson-databind-2.13.5.jar`."""
+    return re.sub(r"-\d.*$", "", name)
 
 
 def _unresolved(coordinates: str, detail: str) -> Unavailable:
@@ -111,5 +126,5 @@ def _fill(folder: Path, jars: Sequence[Path]) -> None:
 
 
 if __name__ == "__main__":
-    for path in local_jars():
-        print(f"connector ready: {path.name}")
+    for name in sorted({path.name for path in (*local_jars(), *local_jars(tuple(Package)))}):
+        print(f"connector ready: {name}")

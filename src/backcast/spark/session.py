@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from backcast.errors import SessionRefused, SparkFailed
 from backcast.spark.packages import local_jars
-from backcast.spark.settings import ICEBERG_EXTENSIONS, SessionSettings, catalog_conf, local_cores, spark_conf
+from backcast.spark.settings import SessionSettings, catalog_conf, local_cores, spark_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,8 @@ def check_session(spark: SparkSession, settings: SessionSettings) -> None:
         raise SessionRefused("the active Spark session is a Connect session; a classic session is needed")
     wanted = {"spark.sql.session.timeZone": "UTC", **catalog_conf(settings.catalogs)}
     wrong = [key for key, value in wanted.items() if spark.conf.get(key, None) != value]
-    if ICEBERG_EXTENSIONS not in (spark.conf.get("spark.sql.extensions", "") or ""):
+    have = spark.conf.get("spark.sql.extensions", "") or ""
+    if not all(each in have for each in settings.extensions):
         wrong.append("spark.sql.extensions")
     if wrong:
         # Only keys: values of catalog settings may be secrets.

@@ -12,6 +12,8 @@ from pathlib import Path
 from backcast.spark.versions import EMBEDDED_LAKE, Package
 
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+DELTA_EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension"
+_DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _ICEBERG_SESSION_CATALOG = "org.apache.iceberg.spark.SparkSessionCatalog"
 _LOG4J = Path(__file__).with_name("log4j2.properties")
@@ -34,6 +36,15 @@ class SessionSettings:
     log_level: str = "ERROR"
     log_file: Path | None = None
     """Where the JVM's output goes, appended. None: this process's own stdout and stderr."""
+
+    @property
+    def delta(self) -> bool:
+        """Whether Delta tables can be read and written."""
+        return Package.DELTA in self.packages
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        return (ICEBERG_EXTENSIONS, DELTA_EXTENSIONS) if self.delta else (ICEBERG_EXTENSIONS,)
 
 
 def embedded_catalog(root: Path) -> dict[str, str]:
@@ -71,10 +82,11 @@ def spark_conf(settings: SessionSettings, jars: tuple[Path, ...]) -> dict[str, s
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **_local_defaults(settings.master),
+        **(_delta_conf(settings.master) if settings.delta else {}),
         **settings.conf,
         **catalog_conf(settings.catalogs),
     }
-    conf["spark.sql.extensions"] = _joined(",", settings.conf.get("spark.sql.extensions"), ICEBERG_EXTENSIONS)
+    conf["spark.sql.extensions"] = _joined(",", settings.conf.get("spark.sql.extensions"), *settings.extensions)
     logging = f'"-Dlog4j2.configurationFile={_LOG4J.as_uri()}" -Dbackcast.log.level={settings.log_level}'
     conf["spark.driver.extraJavaOptions"] = _joined(" ", logging, settings.conf.get("spark.driver.extraJavaOptions"))
     if local_cores(settings.master):
@@ -116,6 +128,14 @@ def _local_defaults(master: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
+
+
+def _delta_conf(master: str) -> dict[str, str]:
+    """Delta reads a table's log as a Spark job, with 50 tasks unless told otherwise."""
+    cores = local_cores(master)
+    return {"spark.sql.catalog.spark_catalog": _DELTA_CATALOG} | (
+        {"spark.databricks.delta.snapshotPartitions": str(cores)} if cores else {}
+    )
 
 
 def _joined(separator: str, *parts: str | None) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, and_, select, update
 
 from backcast.errors import StateConflict, UnknownName
 from backcast.model.run import Chunk, Lease, StageRecord, lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.store import events, leases, reader
+from backcast.store.dialect import StoreNow
 from backcast.store.engine import Database, fields, now
 from backcast.store.schema import chunks, stage_records
 
@@ -96,23 +97,22 @@ class SqlChunks:
 
 def _claim(connection: Connection, run_id: str, limit: int) -> list[Chunk]:
     pending = and_(chunks.c.run_id == run_id, chunks.c.state == ChunkState.PENDING.value)
-    first = connection.execute(select(func.min(chunks.c.ordinal)).where(pending)).scalar_one()
-    if first is None or limit < 1:
+    query = select(chunks.c.ordinal).where(pending).order_by(chunks.c.ordinal).limit(max(limit, 0))
+    ordinals = list(connection.execute(query).scalars())
+    if not ordinals:
         return []
-    near = select(chunks.c.ordinal).where(pending, chunks.c.ordinal.between(first, first + limit - 1))
-    ordinals = list(connection.execute(near.order_by(chunks.c.ordinal)).scalars())
+    first = ordinals[0]
     last = max(ordinal for place, ordinal in enumerate(ordinals) if ordinal == first + place)
-    span = chunks.c.ordinal.between(first, last)
     claimed = {
         **_CLEAN,
         "state": ChunkState.RUNNING.value,
         "token": leases.next_token(connection),
-        "started_at": now(connection),
+        "started_at": StoreNow(),
         "attempts": chunks.c.attempts + 1,
     }
-    connection.execute(update(chunks).where(pending, span).values(claimed))
-    query = select(*fields(chunks, Chunk)).where(chunks.c.run_id == run_id, span).order_by(chunks.c.ordinal)
-    return [Chunk.model_validate(row) for row in connection.execute(query).mappings()]
+    taken = update(chunks).where(pending, chunks.c.ordinal.between(first, last)).values(claimed)
+    rows = connection.execute(taken.returning(*fields(chunks, Chunk))).mappings()
+    return sorted((Chunk.model_validate(row) for row in rows), key=lambda chunk: chunk.ordinal)
 
 
 def _fence(connection: Connection, run_id: str, lease: Lease) -> None:

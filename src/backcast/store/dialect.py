@@ -1,36 +1,59 @@
-"""Everything that differs between databases: the clock, how a transaction begins, what an error means.
+"""What the store asks of its database that databases do differently; `sqlite` and `postgresql` answer it.
 
-PostgreSQL adds a second `@compiles`, a second branch in `attach` and its own error texts here; nothing else changes.
-Row locks are written as `FOR UPDATE` where they matter, which SQLite leaves out because its writers are alone anyway.
+Nothing else in this package knows which database it talks to. Every database gives the store one writer at a time, so
+that no code outside the two answers needs a row lock or a retry.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy import BigInteger, Connection, Engine, event, exc
-from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
 
-from backcast.errors import BackcastError, StateConflict, Unavailable
+from backcast.errors import BackcastError
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine.interfaces import Dialect
-    from sqlalchemy.sql.compiler import SQLCompiler
-
-TRANSACTION = "backcast_transaction"
-"""Execution option of a connection: how its next transaction begins."""
-
-READS, WRITES, NO_TRANSACTION = "DEFERRED", "IMMEDIATE", ""
-
-_SWITCH_SECONDS = 30.0
+    from sqlalchemy.engine import interfaces
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Transaction(Enum):
+    """How a connection's next transaction begins."""
+
+    READS = auto()
+    """A consistent view; neither waits for a writer nor stops one."""
+    WRITES = auto()
+    """The store's only writer, after waiting its turn."""
+    NONE = auto()
+    """Each statement by itself."""
+
+
+class Dialect(Protocol):
+    """One database's answers, for one store."""
+
+    where: str
+    """The store as messages name it. Never holds a user or a password."""
+
+    def reachable(self, *, create: bool) -> bool:
+        """Whether a connection would find something; with `create`, make what it needs first. Raises Unavailable."""
+
+    def engine(self) -> Engine:
+        """Durable, patient connections that begin no transaction by themselves."""
+
+    def begin(self, kind: Transaction) -> str:
+        """The statements that begin a transaction; empty for none."""
+
+    def prepare(self, connection: Connection) -> None:
+        """Once in a store's life, before its tables are made. Raises Unavailable where no store can be."""
+
+    def translate(self, error: exc.DBAPIError) -> BackcastError:
+        """The database's complaint as an error that says what to do. Never repeats statement, values or password."""
 
 
 class Instant(TypeDecorator[datetime]):
@@ -39,10 +62,10 @@ class Instant(TypeDecorator[datetime]):
     impl = BigInteger
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+    def process_bind_param(self, value: datetime | None, dialect: interfaces.Dialect) -> Any:
         return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: Any, dialect: interfaces.Dialect) -> datetime | None:
         return None if value is None else _EPOCH + timedelta(microseconds=value)
 
 
@@ -53,21 +76,10 @@ class StoreNow(FunctionElement[datetime]):
     inherit_cache = True
 
 
-@compiles(StoreNow, "sqlite")
-def _sqlite_now(element: StoreNow, compiler: SQLCompiler, **_: Any) -> str:
-    """SQLite's clock counts milliseconds."""
-    return "CAST(ROUND((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000"
+def keep_from_children(engine: Engine) -> None:
+    """A forked process opens connections of its own instead of talking into its parent's."""
 
-
-def attach(engine: Engine, busy_seconds: float) -> None:
-    """Make every connection of the engine durable, patient, strict about references, and safe to inherit by a fork."""
-
-    def opened(connection: sqlite3.Connection, record: Any) -> None:
-        # The driver must never begin a transaction by itself: it would take the write lock too late.
-        connection.isolation_level = None
-        connection.execute(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
+    def opened(_connection: Any, record: Any) -> None:
         record.info["pid"] = os.getpid()
 
     def taken(_connection: Any, record: Any, _proxy: Any) -> None:
@@ -75,59 +87,5 @@ def attach(engine: Engine, busy_seconds: float) -> None:
             record.dbapi_connection = None
             raise exc.DisconnectionError("this connection belongs to the parent process")
 
-    def begun(connection: Connection) -> None:
-        kind = connection.get_execution_options()[TRANSACTION]
-        if kind != NO_TRANSACTION:
-            connection.exec_driver_sql(f"BEGIN {kind}")
-
     event.listen(engine, "connect", opened)
     event.listen(engine, "checkout", taken)
-    event.listen(engine, "begin", begun)
-
-
-def share_file(connection: Connection, where: str) -> None:
-    """Let readers work beside a writer. The file remembers it, so this is done once in a store's life."""
-    # While two processes switch at the same time SQLite fails at once instead of waiting.
-    for attempt in Retrying(
-        retry=retry_if_exception_type(exc.OperationalError),
-        stop=stop_after_delay(_SWITCH_SECONDS),
-        wait=wait_random(0.01, 0.1),
-        reraise=True,
-    ):
-        with attempt:
-            mode = connection.exec_driver_sql("PRAGMA journal_mode = WAL").scalar_one()
-    if mode != "wal":
-        raise Unavailable(
-            f"the disk of the store {where} does not support a write-ahead log",
-            hint="put the store on a local disk, never on a network share",
-            store=where,
-        )
-
-
-_REMEDIES = (
-    ("locked", "is held by another process", "wait for the other command to end and repeat this one"),
-    ("disk is full", "cannot grow: the disk is full", "free space on that disk and repeat the command"),
-    ("malformed", "is damaged", "restore it from a backup; the tables it describes were not touched"),
-    ("not a database", "is not a Backcast store", "check `store` in backcast.yaml, or restore the file from a backup"),
-    ("readonly", "cannot be written", "give this user write permission on the file and its folder"),
-    ("unable to open", "cannot be opened", "check that the folder exists and that this user may read and write it"),
-)
-
-
-def translate(error: exc.DBAPIError, where: str) -> BackcastError:
-    """The database's complaint as an error that says what to do. Must not repeat the statement or its values."""
-    complaint = str(error.orig)
-    if isinstance(error, exc.IntegrityError):
-        return StateConflict(
-            f"the store refused a record that contradicts what it holds: {complaint}",
-            hint="look at the run with `backcast status`, then repeat the command",
-        )
-    for sign, meaning, remedy in _REMEDIES:
-        if sign in complaint:
-            return Unavailable(f"the store {where} {meaning}", hint=remedy, store=where, cause=complaint)
-    return Unavailable(
-        f"the store {where} failed: {complaint}",
-        hint="check the disk that holds it with `backcast doctor`, then repeat the command",
-        store=where,
-        cause=complaint,
-    )

@@ -37,7 +37,7 @@ class SqlEffects:
     def end(self, effect: Effect, state: EffectState, **data: Any) -> None:
         """Adds the data to that of the intent. The same outcome twice is harmless, a different one is refused."""
         with self._database.write() as connection:
-            query = select(*fields(effects, Effect)).where(effects.c.effect_id == effect.effect_id).with_for_update()
+            query = select(*fields(effects, Effect)).where(effects.c.effect_id == effect.effect_id)
             row = connection.execute(query).mappings().one_or_none()
             there = None if row is None else _effect(row)
             if there is None or state is EffectState.INTENDED or there.state not in (EffectState.INTENDED, state):

@@ -9,44 +9,49 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import URL, ColumnElement, Connection, Table, create_engine, exc, select
+from sqlalchemy import ColumnElement, Connection, Table, event, exc, select
 
 from backcast.errors import Unavailable
 from backcast.model.document import Document
-from backcast.store import dialect
+from backcast.store.dialect import Dialect, StoreNow, Transaction
 
-BUSY_SECONDS = 30.0
-"""How long a writer waits for another before it gives up."""
+_TRANSACTION = "backcast_transaction"
+"""Execution option of a connection: how its next transaction begins."""
 
 
 class Database:
     """Hands out transactions. Every failure of the database leaves here as `Unavailable`, never as a driver's error."""
 
-    def __init__(self, url: URL, busy_seconds: float = BUSY_SECONDS) -> None:
-        self.where = url.database or url.render_as_string(hide_password=True)
-        self.engine = create_engine(url)
-        dialect.attach(self.engine, busy_seconds)
+    def __init__(self, dialect: Dialect) -> None:
+        self.where = dialect.where
+        self.engine = dialect.engine()
+        self._dialect = dialect
+        event.listen(self.engine, "begin", self._begun)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A consistent view that neither waits for writers nor stops them. Must not be used to write."""
-        with self._transaction(dialect.READS) as connection:
+        with self._transaction(Transaction.READS) as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """The only writer until it ends; everything inside happens, or nothing does."""
-        with self._transaction(dialect.WRITES) as connection:
+        with self._transaction(Transaction.WRITES) as connection:
             yield connection
 
+    def prepare(self) -> None:
+        """Once in a store's life, before its tables are made."""
+        with self._connected(Transaction.NONE) as connection:
+            self._dialect.prepare(connection)
+
     @contextmanager
-    def connect(self, transaction: str) -> Iterator[Connection]:
-        """A connection whose transaction, if any, will begin as `dialect` names it. Errors are translated."""
+    def _connected(self, kind: Transaction) -> Iterator[Connection]:
         try:
             with self.engine.connect() as connection:
-                yield connection.execution_options(**{dialect.TRANSACTION: transaction})
+                yield connection.execution_options(**{_TRANSACTION: kind})
         except exc.DBAPIError as error:
-            raise dialect.translate(error, self.where) from error
+            raise self._dialect.translate(error) from error
         except (ValidationError, json.JSONDecodeError) as error:
             raise Unavailable(
                 f"the store {self.where} holds a damaged record",
@@ -56,9 +61,14 @@ class Database:
             ) from error
 
     @contextmanager
-    def _transaction(self, kind: str) -> Iterator[Connection]:
-        with self.connect(kind) as connection, connection.begin():
+    def _transaction(self, kind: Transaction) -> Iterator[Connection]:
+        with self._connected(kind) as connection, connection.begin():
             yield connection
+
+    def _begun(self, connection: Connection) -> None:
+        statements = self._dialect.begin(connection.get_execution_options()[_TRANSACTION])
+        if statements:
+            connection.exec_driver_sql(statements)
 
     def close(self) -> None:
         """Give back all connections. A later transaction opens new ones."""
@@ -67,7 +77,7 @@ class Database:
 
 def now(connection: Connection) -> datetime:
     """The moment by the store's clock."""
-    return connection.execute(select(dialect.StoreNow())).scalar_one()
+    return connection.execute(select(StoreNow())).scalar_one()
 
 
 def fields(table: Table, document: type[Document]) -> list[ColumnElement[Any]]:

@@ -52,7 +52,7 @@ def fingerprint(event: Event) -> str:
 
 def append(connection: Connection, run_id: str, name: str, data: dict[str, Any]) -> Event:
     """Add the next line, inside the caller's transaction."""
-    query = select(runs.c.last_event, runs.c.last_event_sha256).where(runs.c.run_id == run_id).with_for_update()
+    query = select(runs.c.last_event, runs.c.last_event_sha256).where(runs.c.run_id == run_id)
     last = connection.execute(query).one_or_none()
     if last is None:
         raise UnknownName(f"no run is called {run_id!r}", hint="list runs with `backcast list`", run_id=run_id)

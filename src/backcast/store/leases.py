@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, select, update
 
 from backcast.errors import LeaseHeld, StateConflict
 from backcast.model.run import Holder, Lease, lease_name
+from backcast.store.dialect import StoreNow
 from backcast.store.engine import Database, now
 from backcast.store.schema import leases, tokens
 
@@ -51,10 +52,9 @@ class SqlLeases:
             return _grant(connection, lost.name, holder, seconds)
 
 
-def current(connection: Connection, name: str, *, lock: bool = True) -> Lease | None:
-    """The lease of that name if it has not ended. Locked, it stays what it is until the transaction ends."""
-    lease = _find(connection, name, lock=lock)
-    return lease if lease is not None and lease.expires_at > now(connection) else None
+def current(connection: Connection, name: str) -> Lease | None:
+    """The lease of that name if it has not ended. A writer, being alone, can rely on it until its transaction ends."""
+    return _find(connection, name, leases.c.expires_at > StoreNow())
 
 
 def next_token(connection: Connection) -> int:
@@ -77,9 +77,8 @@ def require(connection: Connection, run_id: str, token: int) -> None:
         )
 
 
-def _find(connection: Connection, name: str, *, lock: bool = True) -> Lease | None:
-    query = select(leases).where(leases.c.name == name)
-    row = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
+def _find(connection: Connection, name: str, *further: ColumnElement[bool]) -> Lease | None:
+    row = connection.execute(select(leases).where(leases.c.name == name, *further)).mappings().one_or_none()
     return None if row is None else _lease(row)
 
 

@@ -7,25 +7,29 @@ from pathlib import Path
 from sqlalchemy import Connection, column, inspect, select, table
 
 from backcast.errors import Unavailable
-from backcast.store import dialect
 from backcast.store.engine import Database
 from backcast.store.schema import REVISIONS, VERSION_TABLE
 
 
-def ensure_current(database: Database) -> None:
-    """Upgrade the store when it is behind; raise Unavailable when it is ahead of this code or not a store at all."""
+def ensure_current(database: Database, *, create: bool) -> bool:
+    """Upgrade the store when it is behind. False when there is none and none is to be made.
+
+    Raises Unavailable when it is ahead of this code or not a store at all.
+    """
     with database.read() as connection:
-        if recorded(connection) == REVISIONS[-1]:
-            return
-    with database.connect(dialect.NO_TRANSACTION) as connection:
-        dialect.share_file(connection, database.where)
-    with database.write() as connection:
-        # Asked again under the write lock: another process may have been faster.
         found = recorded(connection)
         if found == REVISIONS[-1]:
-            return
-        _refuse_strangers(connection, found, database.where)
-        _upgrade(connection)
+            return True
+        if not create and found is None and not inspect(connection).get_table_names():
+            return False
+    database.prepare()
+    with database.write() as connection:
+        # Asked again as the only writer: another process may have been faster.
+        found = recorded(connection)
+        if found != REVISIONS[-1]:
+            _refuse_strangers(connection, found, database.where)
+            upgrade(connection)
+    return True
 
 
 def recorded(connection: Connection) -> str | None:
@@ -50,16 +54,17 @@ def _refuse_strangers(connection: Connection, found: str | None, where: str) -> 
     if found is None and inspect(connection).get_table_names():
         raise Unavailable(
             f"{where} is a database, but not a Backcast store",
-            hint="check `store` in backcast.yaml: it needs a file of its own",
+            hint="check `store` in backcast.yaml: it needs a file, or a schema of a database, of its own",
             store=where,
         )
 
 
-def _upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, revision: str = REVISIONS[-1]) -> None:
+    """Apply the steps up to this revision inside the caller's transaction."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)

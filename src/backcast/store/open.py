@@ -2,66 +2,81 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backcast.errors import ConfigError, Unavailable
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL
-
+    from backcast.store.dialect import Dialect
     from backcast.store.sql import SqlStore
 
 
-def open_store(url: str, *, create: bool = True, busy_seconds: float | None = None) -> SqlStore:
-    """The store at `sqlite:///path`. Without `create`, a store that is not there is `Unavailable` and is not made."""
+BUSY_SECONDS = 30.0
+"""How long a writer waits for another before it gives up."""
+
+_HINT = "write sqlite:///path/to/store.db or postgresql://user@host/database"
+
+
+def open_store(url: str, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> SqlStore:
+    """The store at `sqlite:///path` or `postgresql://user@host/database`, made when it is not there yet.
+
+    Without `create`, a store that is not there is `Unavailable` and is not made.
+    """
+    dialect = dialect_of(url, busy_seconds)
+    store = _open(dialect, create=create)
+    if store is None:
+        raise Unavailable(
+            f"there is no store at {dialect.where}: nothing was planned here yet",
+            hint="make the first plan with `backcast plan PIPELINE --from DAY --to DAY`",
+            store=dialect.where,
+        )
+    return store
+
+
+def find_store(url: str, *, busy_seconds: float = BUSY_SECONDS) -> SqlStore | None:
+    """The store if it is there. Makes nothing."""
+    return _open(dialect_of(url, busy_seconds), create=False)
+
+
+def place_of(url: str) -> str:
+    """The store as messages name it: without user, password and options. Raises ConfigError."""
+    return dialect_of(url).where
+
+
+def _open(dialect: Dialect, *, create: bool) -> SqlStore | None:
     from backcast.store import migrate
-    from backcast.store.engine import BUSY_SECONDS, Database
+    from backcast.store.engine import Database
     from backcast.store.sql import SqlStore
 
-    database_url = _parse(url)
-    _prepare(Path(str(database_url.database)), create=create)
-    database = Database(database_url, BUSY_SECONDS if busy_seconds is None else busy_seconds)
+    if not dialect.reachable(create=create):
+        return None
+    database = Database(dialect)
     try:
-        migrate.ensure_current(database)
+        if migrate.ensure_current(database, create=create):
+            return SqlStore(database)
     except BaseException:
         database.close()
         raise
-    return SqlStore(database)
+    database.close()
+    return None
 
 
-def _parse(url: str) -> URL:
+def dialect_of(url: str, busy_seconds: float = BUSY_SECONDS) -> Dialect:
+    """The database behind an address. Raises ConfigError, which never repeats the address."""
     from sqlalchemy import exc, make_url
+
+    from backcast.store.postgresql import Postgresql
+    from backcast.store.sqlite import Sqlite
 
     try:
         parsed = make_url(url)
-    except exc.ArgumentError as error:
-        raise ConfigError("the store's address is not a URL", hint="write sqlite:///path/to/store.db") from error
-    if parsed.drivername != "sqlite":
-        raise ConfigError(
-            f"a store of kind {parsed.drivername!r} is not supported", hint="write sqlite:///path/to/store.db"
-        )
-    if not parsed.database or parsed.database == ":memory:" or parsed.query:
-        raise ConfigError("the store must be a file that outlives the process", hint="write sqlite:///path/to/store.db")
-    return parsed
-
-
-def _prepare(path: Path, *, create: bool) -> None:
-    """An empty file is a store that nobody finished making."""
-    try:
-        if path.exists() and path.stat().st_size > 0:
-            return
-        if create:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return
-    except OSError as error:
-        raise Unavailable(
-            f"the store {path} cannot be reached: {error.strerror}",
-            hint="check that its folder exists and that this user may read and write it",
-            store=str(path),
-        ) from error
-    raise Unavailable(
-        f"there is no store at {path}: nothing was planned here yet",
-        hint="make the first plan with `backcast plan PIPELINE --from DAY --to DAY`",
-        store=str(path),
-    )
+    except (exc.ArgumentError, ValueError):
+        # Without its cause, which repeats the address.
+        raise ConfigError("the store's address is not a URL", hint=_HINT) from None
+    match parsed.drivername:
+        case "sqlite":
+            return Sqlite(parsed, busy_seconds)
+        case "postgresql":
+            return Postgresql(parsed, busy_seconds)
+        case other:
+            raise ConfigError(f"a store of kind {other!r} is not supported", hint=_HINT)

@@ -92,7 +92,7 @@ class SqlRunReader:
 
     def holder(self, lease: str) -> Lease | None:
         with self._database.read() as connection:
-            return lease_rows.current(connection, lease, lock=False)
+            return lease_rows.current(connection, lease)
 
 
 def find(connection: Connection, name: str) -> Run:
@@ -102,8 +102,8 @@ def find(connection: Connection, name: str) -> Run:
     exact = connection.execute(select(*columns).where(table.c.run_id == name)).mappings().one_or_none()
     if exact is not None:
         return _run(exact)
-    prefixed = table.c.run_id.between(name, f"{name}\U0010ffff")
-    query = select(*columns).where(prefixed).order_by(table.c.run_id).limit(6)
+    prefixed = (table.c.run_id >= name, table.c.run_id <= f"{name}\U0010ffff")
+    query = select(*columns).where(*prefixed).order_by(table.c.run_id).limit(6)
     rows = connection.execute(query).mappings().all() if name else []
     if len(rows) == 1:
         return _run(rows[0])

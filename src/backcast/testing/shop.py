@@ -12,6 +12,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 from backcast.control import ControlPlane
+from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
@@ -41,25 +42,39 @@ def revenue(inputs, ctx):
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """A project folder and the tables `<namespace>.sales` and `<namespace>.revenue` in a catalog called `lake`."""
+    """A project folder and its tables `sales` and `revenue`.
+
+    Iceberg tables are those of the namespace, in a catalog called `lake`. Delta tables lie in folders of the project.
+    """
 
     root: Path
     namespace: str
     spark: SparkSession
+    format: TableFormat = TableFormat.ICEBERG
 
     @classmethod
-    def create(cls, root: Path, spark: SparkSession, namespace: str, lake: Path, **pipeline: Any) -> Shop:
+    def create(
+        cls,
+        root: Path,
+        spark: SparkSession,
+        namespace: str,
+        lake: Path,
+        table_format: TableFormat = TableFormat.ICEBERG,
+        **pipeline: Any,
+    ) -> Shop:
         """Write the project and fill both tables: the input right, the output as the buggy version 1 computed it."""
-        shop = cls(root, namespace, spark)
+        shop = cls(root, namespace, spark, table_format)
         shop.write(lake, **pipeline)
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+        iceberg = table_format is TableFormat.ICEBERG
+        if iceberg:
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
         spark.sql(
             f"CREATE TABLE {shop.sales} (id BIGINT, shop STRING, sold_at TIMESTAMP, amount DECIMAL(10,2), quantity INT)"
-            " USING iceberg PARTITIONED BY (days(sold_at))"
+            f" USING {table_format} {'PARTITIONED BY (days(sold_at))' if iceberg else ''}"
         )
         spark.sql(
             f"CREATE TABLE {shop.revenue} (day DATE, shop STRING, sales BIGINT, revenue DECIMAL(30,2))"
-            " USING iceberg PARTITIONED BY (day)"
+            f" USING {table_format} PARTITIONED BY (day)"
         )
         spark.sql(
             f"""INSERT INTO {shop.sales}
@@ -93,9 +108,9 @@ class Shop:
                 catalogs:
                   lake: {{type: jdbc, uri: "jdbc:sqlite:{lake}/catalog.db", warehouse: "{lake}/warehouse"}}
                 datasets:
-                  sales: {{table: {self.sales}, time: {{column: sold_at, kind: timestamp}}, grain: day}}
+                  sales: {{{self._place("sales")}, time: {{column: sold_at, kind: timestamp}}, grain: day}}
                   revenue:
-                    table: {self.revenue}
+                    {self._place("revenue")}
                     time: {{column: day, kind: date}}
                     grain: day
                     key: [day, shop]
@@ -113,11 +128,18 @@ class Shop:
 
     @property
     def sales(self) -> str:
-        return f"{self.namespace}.sales"
+        return self._table("sales")
 
     @property
     def revenue(self) -> str:
-        return f"{self.namespace}.revenue"
+        return self._table("revenue")
+
+    def _table(self, name: str) -> str:
+        return f"{self.namespace}.{name}" if self.format is TableFormat.ICEBERG else f"delta.`{self.root}/lake/{name}`"
+
+    def _place(self, name: str) -> str:
+        """The table in backcast.yaml."""
+        return f"table: {self._table(name)}" if self.format is TableFormat.ICEBERG else f"path: lake/{name}"
 
     def open(self) -> ControlPlane:
         """A control plane with no memory of any other."""
@@ -147,4 +169,8 @@ class Shop:
         return tuple(self.spark.sql(f"SELECT DATE'{day}', '{shop}', 1L, CAST({revenue} AS DECIMAL(30,2))").collect()[0])
 
     def refs(self) -> set[str]:
+        """What a run left in the output: branches and tags, or folders of stages; and `main`."""
+        if self.format is TableFormat.DELTA:
+            folder = self.root / "lake" / "revenue" / "_backcast"
+            return {"main"} | ({each.name for each in folder.iterdir()} if folder.exists() else set())
         return {row[0] for row in self.spark.sql(f"SELECT name FROM {self.revenue}.refs").collect()}

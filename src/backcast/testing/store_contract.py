@@ -1,8 +1,8 @@
-"""What every store must do. Subclass `StoreContract` for each database and give it the fixture `url`."""
+"""What every store must do. Subclass `StoreContract` for each database and give it the fixtures `url` and `raw`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,8 @@ from backcast.store import open_store
 from backcast.testing import store_workers as workers
 from backcast.testing.ledger_contract import LedgerContract
 from backcast.testing.samples import sample_holder, sample_manifest, sample_publication, sample_verdict
+from backcast.testing.store_history_contract import HistoryContract
+from backcast.testing.store_opening_contract import OpeningContract, SharingContract
 
 if TYPE_CHECKING:
     from backcast.store.sql import SqlStore
@@ -42,16 +44,6 @@ def walk(store: SqlStore, state: RunState) -> Run:
 
 class RunContract:
     """Runs, their states and their history."""
-
-    @pytest.fixture
-    def url(self) -> str:
-        """The address of an empty store. Subclasses override it."""
-        raise NotImplementedError
-
-    @pytest.fixture
-    def store(self, url: str) -> Iterator[SqlStore]:
-        with open_store(url) as store:
-            yield store
 
     def test_a_recorded_plan_comes_back_byte_for_byte(self, store: SqlStore) -> None:
         manifest = sample_manifest(days=40)
@@ -249,5 +241,20 @@ class LeaseContract:
         assert tokens == [held.token]
 
 
-class StoreContract(RunContract, LeaseContract, LedgerContract):
+class StoreContract(RunContract, LeaseContract, LedgerContract, HistoryContract, OpeningContract, SharingContract):
     """All of it."""
+
+    @pytest.fixture
+    def url(self) -> str:
+        """The address of a store that is not there yet. Subclasses override it."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def raw(self) -> Callable[[str], None]:
+        """Runs one statement in that database, past the store. Subclasses override it."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, url: str) -> Iterator[SqlStore]:
+        with open_store(url) as store:
+            yield store

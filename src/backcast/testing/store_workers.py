@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
     from multiprocessing.queues import Queue
     from multiprocessing.synchronize import Barrier
+
+    from backcast.store.sql import SqlStore
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -45,6 +48,27 @@ def start(worker: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, Q
     process = _SPAWN.Process(target=worker, args=(*arguments, said), daemon=True)
     process.start()
     return process, said
+
+
+def fork_and_note(url: str, run_id: str) -> int:
+    """Write from a fork, which inherits an open connection, then from here. 0 when the fork did not use that one."""
+    with open_store(url) as store:
+        inherited = _driver_connection(store)
+        child = os.fork()
+        if child == 0:
+            try:
+                store.runs.record(run_id, "child")
+                os._exit(int(_driver_connection(store) is inherited))
+            finally:
+                os._exit(2)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        store.runs.record(run_id, "parent")
+    return code
+
+
+def _driver_connection(store: SqlStore) -> object:
+    with store.database.read() as connection:
+        return connection.connection.dbapi_connection
 
 
 def claim_all(url: str, run_id: str, lease: Lease, limit: int) -> list[tuple[int, list[str]]]:

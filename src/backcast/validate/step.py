@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from backcast.model.amendment import Amendment
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.manifest import Manifest
 from backcast.model.run import Chunk, StageRecord
@@ -34,10 +35,14 @@ class Validation:
     now: datetime
     read_back: bool
     """Read the whole stage once more. False: what was observed while writing and the files' own counts serve."""
+    amended: tuple[Amendment, ...] = ()
 
 
 def validate(validation: Validation) -> Verdict:
-    """Two Spark jobs at most: one over the staged scope if asked, one for keys. Never raises because data is bad."""
+    """Few Spark jobs: one over the staged scope if asked, one for keys, one for live rows if there were any.
+
+    Never raises because data is bad.
+    """
     manifest, target = validation.manifest, validation.target
     net = target.net_change(validation.stage, validation.staged, manifest.scope.predicate)
     # Files that a scope cuts hold rows beside it, so that their counts say nothing about the scope.
@@ -49,6 +54,7 @@ def validate(validation: Validation) -> Verdict:
         *([_counts(validation, digests), _digests(validation, digests)] if digests else [_observed(validation)]),
         *([] if manifest.scope.exact else [_files(validation, net)]),
         *_keys(validation),
+        *_live_rows(validation),
     ]
     return Verdict(
         run_id=validation.run_id,
@@ -188,3 +194,21 @@ def _keys(validation: Validation) -> list[Check]:
             detail=f"{many(doubles, 'key')} more than once, e.g. {example}" if doubles else name,
         ),
     ]
+
+
+def _live_rows(validation: Validation) -> list[Check]:
+    """Every row that arrived in scope since the first base must be in the result, by its key."""
+    if not validation.amended:
+        return []
+    target, manifest = validation.target, validation.manifest
+    scope, key = manifest.scope.predicate, manifest.settings.key
+    arrived = [target.read_files(each.base, frozenset(each.arrived), scope) for each in validation.amended]
+    live = arrived[0]
+    for rows in arrived[1:]:
+        live = live.unionByName(rows)
+    lost, examples = validation.engine.missing_keys(live, target.read(validation.staged, scope), key)
+    total = many(sum(each.arrived_rows for each in validation.amended), "live row")
+    detail = f"{total} found by {', '.join(key)}"
+    if lost:
+        detail = f"{lost:,} of {total} not in the result: {'; '.join(examples)}"
+    return [Check(name="live rows present", passed=not lost, detail=detail)]

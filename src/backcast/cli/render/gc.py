@@ -21,6 +21,7 @@ def render_gc(report: GcReport) -> RenderableType:
     return page(
         text((heading, STRONG)),
         *(_item(each) for each in items),
+        text(f"{count(report.swept, 'file')} of earlier runs deleted") if report.swept else None,
         section("Kept", page(*(text(line) for line in report.kept))) if report.kept else None,
         command("backcast gc") if report.dry_run and items else None,
     )

@@ -59,6 +59,8 @@ def live_policy_sentence(policy: LivePolicy) -> str:
             return "if any arrive in scope before publish, publish refuses and changes nothing"
         case LivePolicy.KEEP:
             return "those that arrive in scope stay beside the restated rows; an equal key makes publish refuse"
+        case LivePolicy.RESTAGE:
+            return "chunks that some arrive in are staged again with newer inputs; the result must have every live key"
 
 
 def why_lines(manifest: Manifest) -> list[RenderableType]:

@@ -48,6 +48,7 @@ def render_status(status: Status, now: datetime) -> RenderableType:
                 ("change", change_lines(status.manifest)),
                 ("chunks", _chunks(status)),
                 ("at work", _holder(status.holder)),
+                ("restaged", _restaged(status)),
                 ("verdict", _verdict(status)),
                 ("live rows", [live_policy_sentence(status.manifest.settings.live_policy)] if _matters(status) else []),
                 ("published", _publication(status, now)),
@@ -107,6 +108,21 @@ def _holder(lease: Lease | None) -> list[RenderableType]:
             f"process {lease.holder.pid} on {lease.holder.host.partition('/')[0]}",
             (f", lease until {moment(lease.expires_at)}", QUIET),
         )
+    ]
+
+
+def _restaged(status: Status) -> list[RenderableType]:
+    """That live rows in scope changed the run, and whether they are in its result."""
+    restaged = status.restaged
+    if restaged is None:
+        return []
+    total = len(status.manifest.chunks)
+    again = "all chunks" if restaged.chunks == total else f"{number(restaged.chunks)} of {count(total, 'chunk')}"
+    rows = count(restaged.live_rows, "live row")
+    found = status.verdict is not None and status.verdict.accepted and status.verdict.base == restaged.base
+    return [
+        text(f"{count(restaged.times, 'time')}, last {again}", (f"  on version {restaged.base}", QUIET)),
+        f"{rows} in scope, {'found in the result' if found else 'not proven to be in the result'}",
     ]
 
 

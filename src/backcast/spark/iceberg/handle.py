@@ -32,6 +32,8 @@ class TableHandle:
 
     def load(self) -> Any:
         """The Iceberg table, refreshed: a catalog with a cache hands out an old one."""
+        # A catalog is set up from the settings of the thread's active session, which a new thread does not have.
+        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.spark._jsparkSession)
         # Iceberg takes a catalog that fails to load for a namespace; asked for by name, it says why it failed.
         self.spark._jsparkSession.sessionState().catalogManager().catalog(self.name.partition(".")[0])
         table = self.java("spark.Spark3Util").loadIcebergTable(self.spark._jsparkSession, self.quoted)

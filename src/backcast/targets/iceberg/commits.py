@@ -14,6 +14,9 @@ from backcast.spark.iceberg.handle import TableHandle, parent_of, ref_of
 RUN, CHUNKS, TOKEN = "backcast.run", "backcast.chunks", "backcast.token"
 """Properties of a snapshot that a run wrote to its stage."""
 
+CARRIED = "backcast.carried"
+"""In place of chunks and token: those of the commits that were carried over from an earlier stage."""
+
 
 def stage_properties(run_id: str, chunk_ids: tuple[str, ...], token: int) -> dict[str, str]:
     return {RUN: run_id, CHUNKS: json.dumps(chunk_ids), TOKEN: str(token)}
@@ -40,8 +43,14 @@ def changes_of(handle: TableHandle, table: Any, snapshot: Any) -> Any:
 def history(handle: TableHandle, stage: Stage) -> tuple[StageCommit, ...]:
     """Commits of this run on its branch, oldest first, with the files each added."""
     table = handle.load()
-    commits = [_commit(handle, table, snapshot) for snapshot in _own_snapshots(table, stage)]
-    return tuple(reversed(commits))
+    found: list[StageCommit] = []
+    for snapshot in reversed(list(_own_snapshots(table, stage))):
+        carried = json.loads(snapshot.summary().get(CARRIED) or "[]")
+        found += [
+            StageCommit(str(snapshot.snapshotId()), tuple(chunk_ids), token, rows=0) for token, chunk_ids in carried
+        ]
+        found += [] if carried else [_commit(handle, table, snapshot)]
+    return tuple(found)
 
 
 def find_commit(handle: TableHandle, stage: Stage, token: int) -> StageCommit:

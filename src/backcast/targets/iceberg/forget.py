@@ -31,7 +31,11 @@ def forget(handle: TableHandle, wanted: Forget) -> int:
             drop = names & refs.keys()
             versions = _versions(metadata, wanted.versions, drop, refs)
             if not drop and not versions:
-                return 0
+                if reach is None or any(metadata.snapshot(int(each)) is not None for each in reach.versions):
+                    return 0
+                # An earlier attempt landed and only its answer was lost: the files are still to be deleted.
+                reach.keep(metadata)
+                break
             if reach is None or reach.versions != versions:
                 reach = Reach(handle, table, versions)
             reach.keep(metadata)

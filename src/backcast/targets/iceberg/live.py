@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+from backcast.model.movement import Walk
 from backcast.model.scope import Predicate
 from backcast.model.table import FileList, LiveCommit, Movement
 from backcast.spark.iceberg.expressions import to_expression
@@ -28,7 +28,7 @@ def movement(handle: TableHandle, base: str | None, scope: Predicate) -> Movemen
     masked = {path for path in now.keys() & then.keys() if now[path].deletes != then[path].deletes}
     added = (now.keys() - then.keys()) | masked
     removed = (then.keys() - now.keys()) | masked
-    walk = _Walk(base=frozenset(then), extra=set(now.keys() - then.keys()), lacking=set(then.keys() - now.keys()))
+    walk = Walk(base=frozenset(then), extra=set(now.keys() - then.keys()), lacking=set(then.keys() - now.keys()))
     if added or removed:
         _explain(handle, table, walk, base, ScopeBounds(handle, table, scope))
     return Movement(
@@ -45,32 +45,7 @@ def _by_path(handle: TableHandle, table: Any, version: str | None, expression: A
     return {each.ref.path: each for each in plan_files(handle, table, version, expression)}
 
 
-@dataclass(slots=True)
-class _Walk:
-    """Commits taken back one by one, from the head towards the base.
-
-    A rewrite that swallowed live rows differs from the base by its own files only. To explain those is not enough: the
-    files it consumed must lead back to the base too.
-    """
-
-    base: frozenset[str]
-    extra: set[str]
-    lacking: set[str]
-    commits: list[LiveCommit] = field(default_factory=list)
-    only_rewrites: bool = True
-
-    @property
-    def arrived(self) -> bool:
-        return not self.extra and not self.lacking
-
-    def take_back(self, added: set[str], removed: set[str]) -> None:
-        self.extra -= added
-        self.lacking |= added & self.base
-        self.lacking -= removed
-        self.extra |= removed - self.base
-
-
-def _explain(handle: TableHandle, table: Any, walk: _Walk, base: str | None, bounds: ScopeBounds) -> None:
+def _explain(handle: TableHandle, table: Any, walk: Walk, base: str | None, bounds: ScopeBounds) -> None:
     version = head_of(table)
     # Files whose deletes changed leave no trace in the sets: then every commit since the base is looked at.
     whole_way = walk.arrived
@@ -85,25 +60,22 @@ def _explain(handle: TableHandle, table: Any, walk: _Walk, base: str | None, bou
         walk.only_rewrites = False
 
 
-def _take_back(handle: TableHandle, table: Any, walk: _Walk, snapshot: Any, bounds: ScopeBounds) -> None:
+def _take_back(handle: TableHandle, table: Any, walk: Walk, snapshot: Any, bounds: ScopeBounds) -> None:
     changes = changes_of(handle, table, snapshot)
     added = _in_scope(handle, changes.addedDataFiles(), bounds)
     removed = _in_scope(handle, changes.removedDataFiles(), bounds)
     masks = _in_scope(handle, changes.addedDeleteFiles(), bounds)
     if not added and not removed and not masks:
         return
-    walk.take_back(added, removed)
     operation = snapshot.operation() or ""
-    walk.only_rewrites = walk.only_rewrites and operation == _REWRITES
-    walk.commits.append(
-        LiveCommit(
-            version=str(snapshot.snapshotId()),
-            operation=operation,
-            at=instant(snapshot.timestampMillis()),
-            added=len(added),
-            removed=len(removed),
-        )
+    commit = LiveCommit(
+        version=str(snapshot.snapshotId()),
+        operation=operation,
+        at=instant(snapshot.timestampMillis()),
+        added=len(added),
+        removed=len(removed),
     )
+    walk.take_back(commit, added, removed, rewrite=operation == _REWRITES)
 
 
 def _in_scope(handle: TableHandle, files: Any, bounds: ScopeBounds) -> set[str]:

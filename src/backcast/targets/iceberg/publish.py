@@ -23,7 +23,7 @@ def commit(handle: TableHandle, change: Change) -> str:
     """Land the change and return the new version.
 
     A change without any file is a commit too: its snapshot and tag are the witness that it happened.
-    Nothing lands before `commitTransaction`; from that call on, any error but a certain refusal is an unknown outcome.
+    Nothing lands before `_land`; from that call on, any error but a certain refusal is an unknown outcome.
     """
     table = handle.load()
     _check(table, change)
@@ -37,7 +37,7 @@ def commit(handle: TableHandle, change: Change) -> str:
     kind = change.properties.get(CHANGE, "publish")
     faults.point(f"{kind}.before-commit")
     with _refusals(handle, change, landing=True):
-        transaction.commitTransaction()
+        _land(handle, transaction, change.fence, version)
     faults.point(f"{kind}.after-commit")
     return version
 
@@ -117,6 +117,20 @@ def _prepare(table: Any, change: Change, scope: Any, removed: list[Any], added: 
         refs = refs.createTag(name, int(kept))
     refs.commit()
     return transaction, str(version)
+
+
+def _land(handle: TableHandle, transaction: Any, fence: str, version: str) -> None:
+    """Compare and set the table's metadata, once.
+
+    `commitTransaction` would try again when it is refused, and then delete what the first try wrote. But a JDBC catalog
+    repeats a statement whose answer was lost, and the repeat is refused because the first one landed: the live table
+    would lose its manifests. For the same reason a refusal counts only when the fence is not there.
+    """
+    try:
+        transaction.underlyingOps().commit(transaction.startMetadata(), transaction.currentMetadata())
+    except Exception as error:
+        if not is_jvm_error(error) or not find_cause(error, NOT_LANDED) or probe(handle, fence) != version:
+            raise
 
 
 @contextmanager

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from backcast.model.scope import Predicate
-from backcast.model.table import Change, Forget, Movement, NetChange, Stage, StageCommit, StageWrite
+from backcast.model.finding import Finding
+from backcast.model.scope import EVERYTHING, Predicate
+from backcast.model.table import Carry, Change, FileList, Forget, Movement, NetChange, Stage, StageCommit, StageWrite
 from backcast.spark.iceberg.reader import IcebergReader
+from backcast.targets.iceberg import carry as carrying
 from backcast.targets.iceberg import change as folding
 from backcast.targets.iceberg import commits, live, publish
 from backcast.targets.iceberg import forget as forgetting
 from backcast.targets.iceberg import stage as staging
+from backcast.targets.iceberg.findings import findings as found
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,13 +23,18 @@ if TYPE_CHECKING:
 class IcebergTarget(IcebergReader):
     """A table under management. Only `commit` changes what its readers see; none of it alters a table property."""
 
-    def open_stage(self, stage: Stage) -> None:
+    def open_stage(self, stage: Stage, scope: Predicate = EVERYTHING) -> None:
+        """A branch holds the whole table at no cost, so the scope is of no interest."""
         with self._errors("opening a stage on"):
             staging.open_stage(self._handle, stage)
 
     def write(self, stage: Stage, write: StageWrite, rows: DataFrame) -> StageCommit:
         with self._errors("writing to the stage of"):
             return staging.write_stage(self._handle, stage, write, rows)
+
+    def carry(self, stage: Stage, carry: Carry) -> None:
+        with self._errors("carrying chunks to the stage of"):
+            carrying.carry(self._handle, stage, carry)
 
     def history(self, stage: Stage) -> tuple[StageCommit, ...]:
         with self._errors("reading the stage of"):
@@ -34,6 +43,9 @@ class IcebergTarget(IcebergReader):
     def net_change(self, stage: Stage, staged: str, scope: Predicate) -> NetChange:
         with self._errors("folding the stage of"):
             return folding.net_change(self._handle, stage, staged, scope)
+
+    def findings(self, files: FileList, undo_window: timedelta) -> list[Finding]:
+        return found(self.facts(), files)
 
     def movement(self, base: str | None, scope: Predicate) -> Movement:
         with self._errors("comparing base and head of"):
@@ -54,3 +66,7 @@ class IcebergTarget(IcebergReader):
     def forget(self, forget: Forget) -> int:
         with self._errors("forgetting versions of"):
             return forgetting.forget(self._handle, forget)
+
+    def sweep(self, keep: frozenset[str]) -> int:
+        """Nothing to do: what `forget` leaves is referenced by the table, whose owner's expiry takes it."""
+        return 0

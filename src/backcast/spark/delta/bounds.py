@@ -1,0 +1,123 @@
+"""Whether a data file lies in a scope, from its partition values and its statistics alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, assert_never
+
+from backcast.model.scope import Clause, Predicate, TimeClause, ValueClause
+from backcast.spark.delta.layout import Layout
+from backcast.spark.predicates import parse_value, type_of
+
+_TRUNCATED = timedelta(microseconds=999)
+"""Statistics hold milliseconds, cut off."""
+
+_PREFIX = 32
+"""Statistics hold that many characters of a text; a longer maximum is only an upper bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What is known about a column in a file. `exact`: both ends are values that occur."""
+
+    low: Any
+    high: Any
+    nulls: bool
+    exact: bool
+
+
+class FileBounds:
+    """Asks of add and remove actions whether a scope holds all of their rows, or could hold any."""
+
+    def __init__(self, layout: Layout, scope: Predicate) -> None:
+        self._layout = layout
+        self._clauses = [(clause, _wanted(clause, layout)) for clause in scope.clauses]
+
+    def may_hold_any(self, action: dict[str, Any]) -> bool:
+        """False only when it is proven that no row lies in the scope."""
+        for clause, wanted in self._clauses:
+            known = self._range(action, _column(clause))
+            if known is None:
+                continue
+            if known.low is None or not any(known.high >= low and _before(known.low, high) for low, high in wanted):
+                return False
+        return True
+
+    def holds_all(self, action: dict[str, Any]) -> bool:
+        """True only when it is proven that every row lies in the scope."""
+        for clause, wanted in self._clauses:
+            known = self._range(action, _column(clause))
+            if known is None or known.nulls or known.low is None:
+                return False
+            if not any(known.low >= low and _before(known.high, high) for low, high in wanted):
+                return False
+            if isinstance(clause, ValueClause) and not (known.exact and known.low == known.high):
+                return False
+        return True
+
+    def _range(self, action: dict[str, Any], column: str) -> Range | None:
+        """None when nothing is known."""
+        name, type_name = self._layout.physical[column], self._layout.types[column]
+        if column in self._layout.partition_columns:
+            values = action.get("partitionValues")
+            if values is None:
+                return None
+            text = values.get(name)
+            value = None if text is None else parse_value(str(text), type_name)
+            return Range(value, value, nulls=value is None, exact=True)
+        stats = json.loads(action.get("stats") or "{}", parse_float=Decimal)
+        low, high = (_value(stats.get(end, {}).get(name), type_name) for end in ("minValues", "maxValues"))
+        if low is None or high is None:
+            return None
+        exact = not (isinstance(high, str) and len(high) >= _PREFIX) and not isinstance(high, datetime)
+        if isinstance(high, datetime):
+            high += _TRUNCATED
+        return Range(low, high, nulls=stats.get("nullCount", {}).get(name) != 0, exact=exact)
+
+
+def partition_clauses(layout: Layout, scope: Predicate) -> Predicate:
+    """The part of the scope that partition values alone decide."""
+    return Predicate(clauses=tuple(each for each in scope.clauses if _column(each) in layout.partition_columns))
+
+
+def _column(clause: Clause) -> str:
+    return clause.time.column if isinstance(clause, TimeClause) else clause.column
+
+
+def _wanted(clause: Clause, layout: Layout) -> list[tuple[Any, Any]]:
+    """Half-open ranges of values; a single value has no upper end of its own."""
+    type_name = type_of(_column(clause), layout.types)
+    match clause:
+        case TimeClause():
+            return [(parse_value(low, type_name), parse_value(high, type_name)) for low, high in clause.ranges]
+        case ValueClause():
+            return [(value, _Upto(value)) for value in (parse_value(each, type_name) for each in clause.values)]
+        case _:
+            assert_never(clause)
+
+
+@dataclass(frozen=True, slots=True)
+class _Upto:
+    value: Any
+
+
+def _before(value: Any, high: Any) -> bool:
+    return bool(value <= high.value) if isinstance(high, _Upto) else bool(value < high)
+
+
+def _value(found: Any, type_name: str) -> Any:
+    """A value of the statistics; None where they cannot be trusted to bound it."""
+    if found is None or type_name in ("float", "double", "boolean"):
+        return None
+    match type_name:
+        case "date":
+            return date.fromisoformat(found)
+        case "timestamp":
+            return datetime.fromisoformat(found).astimezone(UTC)
+        case "timestamp_ntz":
+            return datetime.fromisoformat(found).replace(tzinfo=None)
+        case _:
+            return Decimal(found) if type_name.startswith("decimal") else found

@@ -1,0 +1,50 @@
+"""One commit of a Delta log, as its JSON tells it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from backcast.spark.delta.jvm import DeltaJvm
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit: who made it and which files it added and removed."""
+
+    version: int
+    info: dict[str, Any]
+    adds: tuple[dict[str, Any], ...]
+    removes: tuple[dict[str, Any], ...]
+    fences: frozenset[str]
+    changes_layout: bool
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What we wrote beside the commit; empty for somebody else's."""
+        try:
+            found = json.loads(self.info.get("userMetadata") or "{}")
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def changes_data(self) -> bool:
+        return any(each.get("dataChange", True) for each in (*self.adds, *self.removes))
+
+
+def read_commit(jvm: DeltaJvm, log: Any, version: int) -> Commit | None:
+    """None when the log no longer has that commit."""
+    actions = jvm.actions(log, version)
+    if actions is None:
+        return None
+    return Commit(
+        version=version,
+        info=next((each["commitInfo"] for each in actions if "commitInfo" in each), {}),
+        adds=tuple(each["add"] for each in actions if "add" in each),
+        removes=tuple(each["remove"] for each in actions if "remove" in each),
+        fences=frozenset(each["txn"]["appId"] for each in actions if "txn" in each),
+        changes_layout=any("metaData" in each or "protocol" in each for each in actions),
+    )

@@ -1,0 +1,178 @@
+"""One Delta table, always in its newest state, and the stages that lie in its folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from backcast.errors import Drifted, InvalidRequest, UnknownName
+from backcast.model.scope import Predicate
+from backcast.model.table import FileRef
+from backcast.spark.delta.bounds import FileBounds, partition_clauses
+from backcast.spark.delta.jvm import DeltaJvm
+from backcast.spark.delta.layout import Layout
+from backcast.spark.delta.paths import TableRoot
+from backcast.spark.delta.scope_files import ScopeFiles
+from backcast.spark.gateway import find_cause
+from backcast.spark.predicates import quote, to_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STAGES = "_backcast"
+"""The folder in a table's root that holds stages. VACUUM passes by folders with such a name."""
+
+_BY_PATH = re.compile(r"delta\.`([^`]+)`")
+_STAGE_VERSION = re.compile(r"(?P<branch>[A-Za-z0-9_-]+)@(?P<version>\d+)")
+_ACTION = "backcast_action"
+_GONE = frozenset({"VersionNotFoundException", "DeltaFileNotFoundException", "FileNotFoundException"})
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file of one version: how we know it, and the log's own action."""
+
+    ref: FileRef
+    add: dict[str, Any]
+
+    @property
+    def vector(self) -> str:
+        """Which deletion vector applies; empty for none."""
+        return repr(sorted((self.add.get("deletionVector") or {}).items()))
+
+
+class DeltaHandle:
+    """A name and a session. Remembers files of versions, which never change, and never which version is the head."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        by_path = _BY_PATH.fullmatch(name)
+        if by_path is None and len(name.split(".")) < 2:
+            raise InvalidRequest(f"{name!r} is not a Delta table", hint="write delta.`/path` or catalog.schema.table")
+        self.spark, self.name = spark, name
+        self.jvm = DeltaJvm(spark)
+        self._path = by_path[1] if by_path else None
+        self._scopes: dict[bytes, ScopeFiles] = {}
+
+    @cached_property
+    def location(self) -> str:
+        """Where the table lies, decoded."""
+        if self._path is not None:
+            return self._path
+        quoted = ".".join(quote(part) for part in self.name.split("."))
+        rows = self.spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "location").collect()
+        if rows[0]["format"] != "delta":
+            raise InvalidRequest(f"{self.name} is a table of format {rows[0]['format']}, not delta", table=self.name)
+        return TableRoot(rows[0]["location"].rstrip("/")).path
+
+    @cached_property
+    def log(self) -> Any:
+        return self.jvm.log(self.location)
+
+    @cached_property
+    def root(self) -> TableRoot:
+        return self.jvm.root(self.log)
+
+    def scope_files(self, scope: Predicate) -> ScopeFiles:
+        """What is known about this scope's files at versions of the live table."""
+        return self._scopes.setdefault(scope.canonical(), ScopeFiles(self.jvm, scope))
+
+    def stage_log(self, branch: str) -> Any:
+        return self.jvm.log(f"{self.root.path}/{STAGES}/{branch}")
+
+    def at(self, version: str | None = None) -> Version:
+        """A version of the table, the newest without one, or of a stage, as `branch@number`."""
+        staged = _STAGE_VERSION.fullmatch(version) if version is not None else None
+        if staged is not None:
+            return self._open(self.stage_log(staged["branch"]), int(staged["version"]), staged["branch"])
+        if version is not None and not version.isdigit():
+            raise _gone(self.name, version)
+        return self._open(self.log, None if version is None else int(version), None)
+
+    def _open(self, log: Any, version: int | None, branch: str | None) -> Version:
+        try:
+            snapshot = self.jvm.snapshot(log, version)
+        except Exception as error:
+            if find_cause(error, _GONE) is None and not _never_was(error):
+                raise
+            raise _gone(self.name, str(version)) from error
+        if snapshot.version() < 0:
+            raise UnknownName(f"there is no Delta table at {self.root.path}", hint="check `path` of the dataset")
+        return Version(self, log, snapshot, branch)
+
+
+class Version:
+    """One version of a table or of a stage."""
+
+    def __init__(self, handle: DeltaHandle, log: Any, snapshot: Any, branch: str | None) -> None:
+        self._handle, self.log, self.snapshot, self.branch = handle, log, snapshot, branch
+        self.number = int(snapshot.version())
+        self.root = handle.jvm.root(log)
+
+    @property
+    def name(self) -> str:
+        return str(self.number) if self.branch is None else f"{self.branch}@{self.number}"
+
+    @cached_property
+    def layout(self) -> Layout:
+        import json
+
+        metadata, protocol = self.snapshot.metadata().json(), self.snapshot.protocol().json()
+        return Layout(json.loads(metadata)["metaData"], json.loads(protocol)["protocol"])
+
+    def files(self, predicate: Predicate) -> dict[str, DataFile]:
+        """Files that can hold matching rows, by path."""
+        bounds = FileBounds(self.layout, predicate)
+        return {each.ref.path: each for each in self._listed(predicate) if bounds.may_hold_any(each.add)}
+
+    def data_file(self, add: dict[str, Any]) -> DataFile:
+        import json
+
+        stats = json.loads(add.get("stats") or "{}")
+        values, physical = add.get("partitionValues") or {}, self.layout.physical
+        partition = "/".join(f"{name}={values.get(physical[name])}" for name in self.layout.partition_columns)
+        return DataFile(
+            FileRef(
+                path=self.root.canonical(add["path"]),
+                partition=partition,
+                rows=int(stats.get("numRecords") or 0),
+                size=int(add["size"]),
+                deletes=1 if add.get("deletionVector") else 0,
+            ),
+            add,
+        )
+
+    def frame(self, adds: Iterable[dict[str, Any]]) -> DataFrame:
+        return self._handle.jvm.frame(self.log, self.snapshot, adds)
+
+    def _listed(self, predicate: Predicate) -> Iterable[DataFile]:
+        """The log's files, cut down by partition values inside Spark."""
+        import json
+
+        from pyspark.sql import DataFrame
+        from pyspark.sql import functions as F
+
+        layout = self.layout
+        listed = DataFrame(self.snapshot.allFiles().toDF(), self._handle.spark)
+        values = [
+            F.col("partitionValues")[layout.physical[name]].cast(layout.types[name]).alias(name)
+            for name in layout.partition_columns
+        ]
+        condition = to_sql(partition_clauses(layout, predicate), layout.types)
+        rows = listed.select(F.to_json(F.struct("*")).alias(_ACTION), *values).where(condition).select(_ACTION)
+        return (self.data_file(json.loads(row[0])) for row in rows.collect())
+
+
+def _never_was(error: Exception) -> bool:
+    found = find_cause(error, frozenset({"IllegalStateException"}))
+    return found is not None and "non-existent version" in found.message
+
+
+def _gone(name: str, version: str) -> Drifted:
+    return Drifted(
+        f"version {version} of {name} is gone",
+        hint="its log was cleaned or the table was replaced: plan again",
+        version=version,
+    )

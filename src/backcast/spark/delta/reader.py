@@ -1,0 +1,61 @@
+"""The port Source over a Delta table: what its target and its source have in common."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from backcast.errors import Drifted
+from backcast.model.scope import Predicate
+from backcast.model.table import FileList, TableFacts
+from backcast.spark.delta.facts import table_facts
+from backcast.spark.delta.handle import DeltaHandle
+from backcast.spark.gateway import jvm_errors
+from backcast.spark.predicates import to_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class DeltaReader:
+    """Reads one table at any of its versions. Never writes."""
+
+    def __init__(self, spark: SparkSession, table_name: str) -> None:
+        self._handle = DeltaHandle(spark, table_name)
+
+    def _errors(self, doing: str) -> AbstractContextManager[None]:
+        return jvm_errors(f"{doing} {self._handle.name}", table=self._handle.name)
+
+    def facts(self, version: str | None = None) -> TableFacts:
+        """The given version, or the newest. Schema and partitioning are always today's."""
+        with self._errors("looking at"):
+            return table_facts(self._handle, version)
+
+    def files(self, version: str | None, predicate: Predicate) -> FileList:
+        """Files of that version that can hold matching rows, from metadata alone."""
+        if version is None:
+            return FileList(None, ())
+        with self._errors("listing files of"):
+            at = self._handle.at(version)
+            found = at.files(predicate) if at.branch is not None else self._handle.scope_files(predicate).at(at)
+            return FileList(version, tuple(each.ref for each in found.values()))
+
+    def read(self, version: str | None, predicate: Predicate) -> DataFrame:
+        """Exactly the matching rows of that version; an empty frame for none."""
+        with self._errors("reading"):
+            at = self._handle.at(version)
+            if version is None:
+                return at.frame(())
+            rows = self._handle.spark.read.format("delta").option("versionAsOf", str(at.number)).load(at.root.path)
+            return rows.where(to_column(predicate, at.layout.types)) if predicate.clauses else rows
+
+    def read_files(self, version: str | None, paths: frozenset[str], near: Predicate) -> DataFrame:
+        """Every row of exactly these files of a version; most of them match `near`."""
+        with self._errors("reading files of"):
+            at = self._handle.at(version)
+            found = {path: each for path, each in at.files(near).items() if path in paths}
+            if found.keys() != paths:
+                found = {path: each for path, each in at.files(Predicate()).items() if path in paths}
+            if lacking := paths - found.keys():
+                raise Drifted(f"{len(lacking)} files are not in version {version}", file=min(lacking))
+            return at.frame(each.add for each in found.values())

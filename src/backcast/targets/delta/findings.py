@@ -1,0 +1,126 @@
+"""What Delta makes impossible or risky for a table as it is: table features, properties, retention."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from backcast.model.finding import Finding, block, note, warn
+from backcast.model.table import FileList
+from backcast.spark.delta.handle import DeltaHandle, Version
+from backcast.spark.delta.jvm import PROVEN
+from backcast.spark.delta.layout import Layout
+
+SUPPORTED = frozenset(
+    {
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "clustering",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "generatedColumns",
+        "inCommitTimestamp",
+        "invariants",
+        "timestampNtz",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "allowColumnDefaults",
+    }
+)
+"""Table features under which publish and undo are proven; any other is refused by name."""
+
+_REFUSED_PROPERTIES = {
+    "delta.appendOnly": ("allows no file to be removed", "restate it into a table that may be rewritten"),
+    "delta.enableRowTracking": ("tracks rows, and a publish would give them new ids", "use a table without it"),
+    "delta.enableIcebergCompatV1": (
+        "is read as Iceberg too, whose metadata a publish would not follow",
+        "switch it off",
+    ),
+    "delta.enableIcebergCompatV2": (
+        "is read as Iceberg too, whose metadata a publish would not follow",
+        "switch it off",
+    ),
+    "delta.enableIcebergCompatV3": (
+        "is read as Iceberg too, whose metadata a publish would not follow",
+        "switch it off",
+    ),
+}
+
+
+def findings(handle: DeltaHandle, files: FileList, undo_window: timedelta) -> list[Finding]:
+    head = handle.at()
+    return [
+        *_version(handle),
+        *_features(handle.name, head.layout),
+        *_deletion_vectors(handle.name, files),
+        *_retention(handle, head, undo_window),
+        note(
+            "target.gc",
+            "VACUUM does not visit the folder _backcast/ of a Delta table",
+            "run `backcast gc` every day; it deletes there what neither the table nor an undo needs",
+        ),
+    ]
+
+
+def _version(handle: DeltaHandle) -> list[Finding]:
+    problem = handle.jvm.self_check()
+    remedy = f"use delta-spark {PROVEN[-1]}, which backcast brings itself in a session of its own"
+    return [block("target.delta-version", problem, remedy)] if problem else []
+
+
+def _features(table: str, layout: Layout) -> list[Finding]:
+    found = []
+    for name in sorted(layout.features - SUPPORTED):
+        if name == "rowTracking" and layout.properties.get("delta.enableRowTracking") != "true":
+            continue
+        reason = f"{table} uses the table feature {name}, under which a publish is not proven"
+        found.append(block("target.feature", reason, "use a table without this feature"))
+    for key, (why, remedy) in _REFUSED_PROPERTIES.items():
+        if layout.properties.get(key) == "true":
+            found.append(block("target.property", f"{table} sets {key}: it {why}", remedy))
+    identity = [field.name for field in layout.schema.fields if "delta.identity.start" in field.metadata]
+    if identity:
+        reason = f"{', '.join(identity)} of {table} is an identity column, whose counter a publish would not move"
+        found.append(block("target.identity-column", reason, "restate into a table without identity columns"))
+    return found
+
+
+def _deletion_vectors(table: str, files: FileList) -> list[Finding]:
+    if not files.has_deletes:
+        return []
+    return [
+        block(
+            "target.delete-files",
+            f"deletion vectors apply to rows in scope of {table}; an undo could bring those rows back",
+            f"rewrite the scope once: REORG TABLE {table} APPLY (PURGE)",
+        )
+    ]
+
+
+def _retention(handle: DeltaHandle, head: Version, undo_window: timedelta) -> list[Finding]:
+    found = []
+    kept = timedelta(milliseconds=handle.jvm.retention_millis(head.snapshot))
+    if undo_window > kept:
+        found.append(
+            warn(
+                "target.retention",
+                f"VACUUM may delete replaced files after {_words(kept)}: undo is guaranteed that long, and not"
+                f" {_words(undo_window)}",
+                "raise delta.deletedFileRetentionDuration in a quiet moment, or shorten `undo_window`",
+            )
+        )
+    if "delta.setTransactionRetentionDuration" in head.layout.properties:
+        found.append(
+            block(
+                "target.transaction-retention",
+                f"{handle.name} forgets transaction ids, by which a repeated publish is recognised",
+                "remove delta.setTransactionRetentionDuration in a quiet moment",
+            )
+        )
+    return found
+
+
+def _words(length: timedelta) -> str:
+    hours = int(length.total_seconds() // 3600)
+    return f"{hours // 24} days" if hours >= 48 and hours % 24 == 0 else f"{hours} hours"

@@ -1,0 +1,98 @@
+"""The stage: a Delta table of its own in the folder of the live one, with the scope's files as the base has them.
+
+It is a shallow clone of the scope alone: its first commit names those files by absolute path. That is all a run may
+change, so opening a stage costs by the scope and not by the table, no name appears in a catalog, and what would get in
+the way (deletion vectors, change data feed, clean-up of the log) is switched off on the stage and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from backcast import faults
+from backcast.errors import BackcastError, ChunkFailed, Conflict, Refused, SparkFailed
+from backcast.model.scope import Predicate
+from backcast.model.table import Stage, StageCommit, StageWrite
+from backcast.spark.delta.handle import STAGES, DeltaHandle, Version
+from backcast.spark.gateway import answered, find_cause, translate
+from backcast.spark.predicates import to_sql
+from backcast.targets.delta.commits import find_commit, stage_note
+from backcast.targets.delta.publish import NOT_LANDED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_OFF = {
+    "delta.enableDeletionVectors": "false",
+    "delta.enableChangeDataFeed": "false",
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.checkpointInterval": "100000",
+    "delta.autoOptimize.autoCompact": "false",
+    "delta.autoOptimize.optimizeWrite": "false",
+}
+_NOT_CARRIED_OVER = frozenset({"clustering", "domainMetadata", "changeDataFeed", "inCommitTimestamp"})
+"""Features of the live table that say nothing about its files."""
+
+
+def open_stage(handle: DeltaHandle, stage: Stage, scope: Predicate) -> None:
+    """Write the first commit of the stage, unless it is there."""
+    log = handle.stage_log(stage.branch)
+    if handle.jvm.actions(log, 0) is not None:
+        return
+    base = handle.at(stage.base)
+    handle.jvm.create_log(log, _first_commit(base, base.files(scope).values()))
+
+
+def _first_commit(base: Version, files: Any) -> list[dict[str, Any]]:
+    metadata = dict(base.layout.metadata, id=str(uuid4()), configuration=base.layout.properties | _OFF)
+    metadata.pop("name", None)
+    for key in ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablementVersion"):
+        metadata["configuration"].pop(key, None)
+    adds = [{"add": {**file.add, "path": base.root.absolute(file.add["path"]), "dataChange": True}} for file in files]
+    info = {"operation": "CLONE", "operationParameters": {}, "timestamp": int(base.snapshot.timestamp())}
+    return [{"commitInfo": info}, {"protocol": _protocol(base)}, {"metaData": metadata}, *adds]
+
+
+def _protocol(base: Version) -> dict[str, Any]:
+    protocol = dict(base.layout.protocol)
+    for key in ("readerFeatures", "writerFeatures"):
+        if protocol.get(key):
+            protocol[key] = [name for name in protocol[key] if name not in _NOT_CARRIED_OVER]
+    return protocol
+
+
+def write_stage(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: DataFrame) -> StageCommit:
+    """Replace the predicate's rows on the stage in one commit; rows beside it in the same files are carried over."""
+    faults.point("chunk.before-commit")
+    where = to_sql(write.predicate, handle.at().layout.types)
+    writer = (
+        rows.write.format("delta")
+        .mode("overwrite")
+        .option("replaceWhere", where)
+        .option("userMetadata", stage_note(stage.run_id, write.chunk_ids, write.token))
+        # Without it a write that changes nothing leaves no commit; and a repeat of the same token leaves no second one.
+        .option("txnAppId", f"backcast:{stage.run_id}:{write.token}")
+        .option("txnVersion", "1")
+    )
+    try:
+        writer.save(f"{handle.root.path}/{STAGES}/{stage.branch}")
+    except Exception as error:
+        failure = _failure(error, write)
+        if failure is None:
+            raise
+        raise failure from error
+    faults.point("chunk.after-commit")
+    return find_commit(handle, stage, write.token)
+
+
+def _failure(error: Exception, write: StageWrite) -> BackcastError | None:
+    """A transform is lazy: what it raises comes up here, as the failure of Spark's job."""
+    failure = translate(error, "writing to the stage")
+    if find_cause(error, NOT_LANDED):
+        return Conflict("another process wrote to this run's stage meanwhile", hint="run the same command again")
+    in_job = isinstance(failure, SparkFailed | Refused) and answered(error)
+    if failure is None or not in_job or "SparkContext" in failure.message:
+        return failure
+    hint = "see the run's log for the cause, repair it, then retry the run"
+    return ChunkFailed(failure.message, hint=hint, chunks=",".join(write.chunk_ids))

@@ -1,0 +1,211 @@
+"""Delta tables of every kind: each feature is published and undone, or refused by the plan with the reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backcast.model.column import TimeColumn, TimeKind
+from backcast.model.finding import Severity
+from backcast.model.scope import Predicate, TimeClause
+from backcast.model.stage import publish_fence, stage_of, undo_fence
+from backcast.model.table import Change, FileList, Forget, NetChange, StageWrite
+from backcast.spark.delta.paths import TableRoot, canonical
+from backcast.targets.delta.target import DeltaTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = "id BIGINT, day DATE, v DOUBLE"
+ROWS = "SELECT id, date_add(DATE'2026-01-01', CAST(id % 3 AS INT)), CAST(id AS DOUBLE) FROM range(12)"
+SCOPE = Predicate(
+    clauses=(TimeClause(time=TimeColumn(column="day", kind=TimeKind.DATE), ranges=(("2026-01-02", "2026-01-03"),)),)
+)
+Create = Callable[..., DeltaTarget]
+
+
+@pytest.fixture
+def create(spark: SparkSession, tmp_path: Path) -> Create:
+    """A table of three days with four rows each, in a folder whose name must be encoded."""
+
+    def make(columns: str = COLUMNS, layout: str = "PARTITIONED BY (day)", properties: str = "") -> DeltaTarget:
+        name = f"delta.`{tmp_path}/a b%/t=1`"
+        tail = f"TBLPROPERTIES ({properties})" if properties else ""
+        spark.sql(f"CREATE TABLE {name} ({columns}) USING delta {layout} {tail}")
+        spark.sql(f"INSERT INTO {name} {ROWS}")
+        return DeltaTarget(spark, name)
+
+    return make
+
+
+def rows(target: DeltaTarget) -> Counter[tuple[object, ...]]:
+    return Counter(tuple(row) for row in target.read(None, Predicate()).collect())
+
+
+def staged(target: DeltaTarget, run: str = "r1", *, exact: bool = False) -> NetChange:
+    """The scope's values times ten, on a stage."""
+    stage = stage_of(run, target.facts().version)
+    target.open_stage(stage, SCOPE)
+    new = target.read(stage.base, SCOPE).selectExpr("id", "day", "v * 10 AS v")
+    commit = target.write(stage, StageWrite(("c1",), 1, SCOPE, exact), new)
+    assert commit.rows == 4
+    return target.net_change(stage, commit.version, SCOPE)
+
+
+def publish(target: DeltaTarget, net: NetChange, run: str = "r1") -> Change:
+    change = Change(
+        fence=publish_fence(run, 1),
+        head=target.movement(net.base, SCOPE).head,
+        scope=SCOPE,
+        add_from=net.staged,
+        add=frozenset(file.path for file in net.added),
+        remove=frozenset(file.path for file in net.removed),
+        guard_rows=True,
+        properties={"backcast.change": "publish"},
+    )
+    target.commit(change)
+    return change
+
+
+def undo(target: DeltaTarget, net: NetChange, change: Change, run: str = "r1") -> None:
+    target.commit(
+        Change(
+            fence=undo_fence(run, 1),
+            head=target.facts().version,
+            scope=SCOPE,
+            add_from=net.base,
+            add=change.remove,
+            remove=change.add,
+            guard_rows=False,
+            properties={"backcast.change": "undo"},
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "layout", "properties"),
+    [
+        pytest.param(COLUMNS, "PARTITIONED BY (day)", "", id="partitioned"),
+        pytest.param(COLUMNS, "", "", id="unpartitioned"),
+        pytest.param(COLUMNS, "CLUSTER BY (day)", "", id="clustered"),
+        pytest.param(
+            COLUMNS, "PARTITIONED BY (day)", "'delta.columnMapping.mode' = 'name'", id="column mapping by name"
+        ),
+        pytest.param(COLUMNS, "PARTITIONED BY (day)", "'delta.enableDeletionVectors' = 'true'", id="deletion vectors"),
+        pytest.param(COLUMNS, "PARTITIONED BY (day)", "'delta.enableChangeDataFeed' = 'true'", id="change data feed"),
+        pytest.param(COLUMNS, "", "'delta.constraints.positive' = 'v >= 0'", id="constraint"),
+        pytest.param(COLUMNS, "", "'delta.enableInCommitTimestamps' = 'true'", id="in-commit timestamps"),
+    ],
+)
+def test_tables_of_every_kind_are_published_and_undone_without_writing_data(
+    create: Create, tmp_path: Path, columns: str, layout: str, properties: str
+) -> None:
+    target = create(columns, layout, properties)
+    before, settings = rows(target), target.facts().properties
+    assert not [each for each in target.findings(_files(target), timedelta(days=7)) if each.severity is Severity.BLOCK]
+    net = staged(target, exact=not layout.startswith("PARTITIONED"))
+    assert rows(target) == before
+    files = set(tmp_path.rglob("*.parquet"))
+    change = publish(target, net)
+    assert rows(target) == Counter({(a, b, c * 10 if b.day == 2 else c): n for (a, b, c), n in before.items()})  # type: ignore[attr-defined, operator]
+    undo(target, net, change)
+    assert rows(target) == before
+    assert set(tmp_path.rglob("*.parquet")) == files
+    assert target.facts().properties == settings
+
+
+def _files(target: DeltaTarget) -> FileList:
+    return target.files(target.facts().version, SCOPE)
+
+
+@pytest.mark.parametrize(
+    ("properties", "code"),
+    [
+        ("'delta.appendOnly' = 'true'", "target.property"),
+        ("'delta.enableRowTracking' = 'true'", "target.feature"),
+        ("'delta.setTransactionRetentionDuration' = 'interval 1 days'", "target.transaction-retention"),
+        ("'delta.enableTypeWidening' = 'true'", "target.feature"),
+    ],
+)
+def test_what_is_not_proven_is_refused_with_the_reason(create: Create, properties: str, code: str) -> None:
+    found = {each.code: each for each in create(properties=properties).findings(FileList(None, ()), timedelta(days=1))}
+    assert found[code].severity is Severity.BLOCK
+    assert found[code].remedy
+
+
+def test_deletion_vectors_in_scope_are_refused_and_elsewhere_they_are_not(create: Create, spark: SparkSession) -> None:
+    target = create(properties="'delta.enableDeletionVectors' = 'true'")
+    name = target.facts().identity.name
+    spark.sql(f"DELETE FROM {name} WHERE id = 0")
+    assert not _files(target).has_deletes
+    spark.sql(f"DELETE FROM {name} WHERE id = 1")
+    codes = {
+        each.code for each in target.findings(_files(target), timedelta(days=1)) if each.severity is Severity.BLOCK
+    }
+    assert codes == {"target.delete-files"}
+
+
+def test_an_undo_is_promised_only_as_long_as_removed_files_are_kept(create: Create) -> None:
+    target = create(properties="'delta.deletedFileRetentionDuration' = 'interval 2 days'")
+    assert target.facts().removed_files_kept == timedelta(days=2)
+    warned = {each.code: each.reason for each in target.findings(_files(target), timedelta(days=7))}
+    assert "2 days" in warned["target.retention"]
+    assert "target.retention" not in {each.code for each in target.findings(_files(target), timedelta(hours=1))}
+
+
+def test_a_released_stage_loses_what_nobody_needs_and_a_sweep_takes_the_rest_after_retention(
+    create: Create, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Published files stay while the table or its retention names them, then go; live rows never do."""
+    target = create(properties="'delta.deletedFileRetentionDuration' = 'interval 0 seconds'")
+    net = staged(target)
+    publish(target, net)
+    stage = stage_of("r1", net.base)
+    folder = next(tmp_path.rglob("_backcast"))
+    assert target.forget(Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch)) == 0
+    assert not list(folder.rglob("_delta_log"))
+    published = rows(target)
+    assert target.sweep(frozenset()) == 0
+    assert rows(target) == published
+    name = target.facts().identity.name
+    spark.sql(f"DELETE FROM {name} WHERE day = DATE'2026-01-02'")
+    assert target.sweep(frozenset({stage.branch})) == 0
+    assert target.sweep(frozenset()) == len(net.added)
+    assert not list(folder.rglob("*.parquet"))
+    assert sum(rows(target).values()) == 8
+
+
+def test_a_discarded_stage_leaves_nothing(create: Create, tmp_path: Path) -> None:
+    target = create()
+    before, net = rows(target), staged(target)
+    stage = stage_of("r1", net.base)
+    assert target.forget(Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch)) == len(net.added)
+    assert not list(next(tmp_path.rglob("_backcast")).iterdir())
+    assert rows(target) == before
+    assert target.history(stage) == ()
+
+
+@pytest.mark.parametrize(
+    ("raw", "spelled"),
+    [
+        ("day=1/p.parquet", "file:/a b%/t/day=1/p.parquet"),
+        ("d=a%2520b/p.parquet", "file:/a b%/t/d=a%20b/p.parquet"),
+        ("/a%20b%25/t/p.parquet", "file:/a b%/t/p.parquet"),
+        ("file:///a%20b%25/t/p.parquet", "file:/a b%/t/p.parquet"),
+        ("file:/a%20b%25/t/p.parquet", "file:/a b%/t/p.parquet"),
+        ("s3a://bucket/t/p.parquet", "s3a://bucket/t/p.parquet"),
+    ],
+)
+def test_paths_are_compared_as_qualified_decoded_uris(raw: str, spelled: str) -> None:
+    assert TableRoot("file:/a%20b%25/t").canonical(raw) == spelled
+
+
+def test_a_root_on_another_scheme_qualifies_with_it() -> None:
+    root = TableRoot("s3a://bucket/t")
+    assert root.canonical("/x/p.parquet") == "s3a://bucket/x/p.parquet"
+    assert root.below("_backcast").canonical("p.parquet") == canonical("s3a://bucket/t/_backcast/p.parquet")
