@@ -118,7 +118,9 @@ def test_every_point_at_which_a_process_may_die_has_an_answer() -> None:
     text = (DOCS / "what-if.md").read_text()
     assert [point for point in POINTS if f"`{point}`" not in text] == []
     known = set(
-        re.findall(r"`((?:plan|run|stage|chunk|validate|publish|restage|undo|cancel|gc)\.(?:before|after)-[a-z-]+)`", text)
+        re.findall(
+            r"`((?:plan|run|stage|chunk|validate|publish|restage|undo|cancel|gc)\.(?:before|after)-[a-z-]+)`", text
+        )
     )
     assert known == set(POINTS)
 

@@ -184,7 +184,9 @@ def test_a_discarded_stage_leaves_nothing(create: Create, tmp_path: Path) -> Non
     target = create()
     before, net = rows(target), staged(target)
     stage = stage_of("r1", net.base)
-    assert target.forget(Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch)) == len(net.added)
+    assert target.forget(Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch)) == len(
+        net.added
+    )
     assert not list(next(tmp_path.rglob("_backcast")).iterdir())
     assert rows(target) == before
     assert target.history(stage) == ()

@@ -93,7 +93,8 @@ class Settings(Document):
     publish_mode: Literal["replace"] = "replace"
     live_policy: LivePolicy = LivePolicy.FAIL
     undo_window_seconds: int = 7 * 86_400
-    chunks_per_job: int = 31
+    chunks_per_job: int | None = None
+    """None only before planning: the plan decides by size."""
     key: tuple[str, ...] = ()
     allow_nondeterministic: tuple[str, ...] = ()
     lineage_columns: bool = False

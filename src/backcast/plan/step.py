@@ -21,6 +21,7 @@ from backcast.model.time import Interval
 from backcast.plan import preflight
 from backcast.plan.chunks import make_chunks, make_scope
 from backcast.plan.estimate import Rate, estimate
+from backcast.plan.grouping import chunks_per_job
 from backcast.plan.pins import at_risk, input_predicate, pin_inputs, pin_target
 from backcast.plan.windows import Partitioning, partitioning, requested_windows
 from backcast.ports import Engine, Source, Target
@@ -90,19 +91,22 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
         warm_up_before_seconds=int(before.total_seconds()),
         warm_up_after_seconds=int(after.total_seconds()),
         chunks=shape.chunks,
-        settings=_guaranteed(planning.settings, facts),
+        settings=_settled(planning.settings, facts, len(shape.chunks), guess.input_bytes),
         estimate=guess,
         findings=tuple(sorted(findings, key=lambda each: list(Severity).index(each.severity))),
         planned_at=planning.now,
     )
 
 
-def _guaranteed(settings: Settings, facts: TableFacts) -> Settings:
-    """An undo can be promised only for as long as somebody keeps the files that it needs."""
-    if facts.removed_files_kept is None:
-        return settings
-    kept = int(facts.removed_files_kept.total_seconds())
-    return settings.model_copy(update={"undo_window_seconds": min(settings.undo_window_seconds, kept)})
+def _settled(settings: Settings, facts: TableFacts, chunks: int, input_bytes: int) -> Settings:
+    """The settings with what only this plan can tell. An undo is promised as long as somebody keeps what it needs."""
+    window, kept = settings.undo_window_seconds, facts.removed_files_kept
+    return settings.model_copy(
+        update={
+            "chunks_per_job": chunks_per_job(settings.chunks_per_job, chunks, input_bytes),
+            "undo_window_seconds": window if kept is None else min(window, int(kept.total_seconds())),
+        }
+    )
 
 
 def _refuse_wrong_columns(planning: Planning, facts: TableFacts, request: Request) -> None:

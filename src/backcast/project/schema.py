@@ -282,7 +282,7 @@ class PipelineConfig(Document):
     warm_up: WarmUpConfig = WarmUpConfig()
     publish: PublishConfig = PublishConfig()
     cut: Cut = Cut.WIDEN
-    chunks_per_job: Annotated[int, Field(ge=1, le=1000)] = 31
+    chunks_per_job: Annotated[int, Field(ge=1, le=1000)] | None = None
     nondeterministic: tuple[str, ...] = ()
     lineage_columns: bool = False
 

@@ -79,7 +79,7 @@ def _stage_pending(job: RunJob, stage: Stage) -> None:
     A group that fails is tried again chunk by chunk, so that one bad chunk is alone.
     """
     plans = {chunk.id: chunk for chunk in job.manifest.chunks}
-    group = 1 if job.manifest.scope.exact else job.manifest.settings.chunks_per_job
+    group = 1 if job.manifest.scope.exact else job.manifest.settings.chunks_per_job or 1
     alone = 0
     while True:
         point("chunk.before-claim")

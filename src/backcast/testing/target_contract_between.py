@@ -64,7 +64,6 @@ class BetweenContract(TargetSuite):
             assert not elsewhere.only_compaction
             with metadata_only(table):
                 publish(target, net, scope)
-            table.expire(how)
             assert table.values() == sorted([*multiplied(before, 1, 1), (900, 2, 1.0), (901, 2, 1.0)])
 
     def test_a_change_of_schema_shows_in_the_identity_of_the_table(self, lab: Lab) -> None:

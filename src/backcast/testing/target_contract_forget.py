@@ -69,7 +69,6 @@ class ForgetContract(TargetSuite):
                 table.append((number, day, 1.0))
             table.expire(how)
             table.compact()
-            table.expire(how)
             assert table.values() == sorted([*expected, (903, 1, 1.0), (904, 2, 1.0)])
             table.retire()
             target.sweep(frozenset())

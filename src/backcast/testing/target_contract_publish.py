@@ -14,8 +14,9 @@ from backcast.errors import Conflict, Refused, StateConflict
 from backcast.model.table import Change
 from backcast.ports import Target
 from backcast.testing.faults import at_point
-from backcast.testing.target_lab import Ability, Lab, LabTable, Writer, plain_shape
+from backcast.testing.target_lab import Ability, Lab, LabTable, Writer, day_literal, plain_shape
 from backcast.testing.target_moves import (
+    day_of,
     days,
     decided,
     frame,
@@ -112,21 +113,21 @@ class PublishContract(TargetSuite):
         kept = [row for row in multiplied(before, 1, 1) if row[0] != 2]
         assert table.values() == sorted([*kept, (900, 3, 1.0)])
 
-    @pytest.mark.parametrize("writer", [*Writer, "a whole day"])
-    def test_a_change_in_scope_since_the_decision_is_a_conflict_and_nothing_lands(
-        self, lab: Lab, writer: Writer | str
-    ) -> None:
-        table = lab.three_days(split=True)
-        target, scope = table.target(), days(1, 1)
-        _, net = restated(target, scope)
-        change = decided(target, net, scope)
-        if isinstance(writer, Writer):
-            table.somebody(writer, 1, plain_shape(present=0, absent=901))
-        else:
-            table.delete("day = DATE'2026-01-01'")
-        with refused(table, Conflict):
-            target.commit(change)
-        assert target.probe("pub-1") is None
+    def test_a_change_in_scope_since_the_decision_is_a_conflict_and_nothing_lands(self, lab: Lab) -> None:
+        """By every writer, each on a day of its own, and by one that deletes the whole day."""
+        table = lab.week()
+        target = table.target()
+        _, net = restated(target, days(1, 7))
+        for day, writer in enumerate([*Writer, "delete the day"], start=1):
+            change = decided(target, day_of(net, day), days(day, day), fence=f"pub-{day}")
+            assert len(change.remove) == 2
+            if isinstance(writer, Writer):
+                table.somebody(writer, day, plain_shape(present=day, absent=900))
+            else:
+                table.delete(f"day = {day_literal(day)}")
+            with refused(table, Conflict):
+                target.commit(change)
+            assert target.probe(f"pub-{day}") is None, writer
 
     def test_a_delete_beside_an_exact_scope_since_the_decision_does_not_come_back(self, lab: Lab) -> None:
         """Files of an exact scope carry rows beside it: one that was deleted meanwhile must not be published again."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from backcast.errors import Conflict, OutcomeUnknown, Refused, StateConflict
 from backcast.testing.target_contract_publish import lands_or_again
 from backcast.testing.target_lab import Ability, Lab, Writer, plain_shape
-from backcast.testing.target_moves import days, inverse, multiplied, publish, restated, undo, where
+from backcast.testing.target_moves import day_of, days, inverse, multiplied, publish, restated, undo, where
 from backcast.testing.target_suite import TargetSuite, metadata_only, refused
 
 _BREAKING = [Writer.DELETE, Writer.UPDATE, Writer.MERGE, Writer.OVERWRITE, Writer.COMPACT]
@@ -67,35 +65,26 @@ class UndoContract(TargetSuite):
         assert [target.probe(fence) for fence in fences] == versions
         assert len(set(versions)) == 4
 
-    @pytest.mark.parametrize("writer", _BREAKING)
-    def test_an_undo_after_published_files_were_rewritten_lands_nothing(self, lab: Lab, writer: Writer) -> None:
-        """It would double rows that were compacted and bring back rows that were deleted."""
-        table = lab.three_days()
-        target, scope = table.target(), days(1, 1)
-        _, net = restated(target, scope)
-        publish(target, net, scope)
-        if writer is Writer.COMPACT:
-            table.append((900, 1, 1.0))
-        table.somebody(writer, 1, plain_shape(present=0, absent=901))
-        assert frozenset(f.path for f in net.added) - target.files(target.facts().version, scope).paths
-        with refused(table, Conflict, match="not live any more"):
-            undo(target, net, scope)
-        assert target.probe("undo-1") is None
+    def test_an_undo_after_published_files_were_rewritten_lands_nothing(self, lab: Lab) -> None:
+        """It would double rows that were compacted and bring back rows that were deleted.
 
-    @pytest.mark.parametrize("writer", _BREAKING)
-    def test_published_files_rewritten_after_the_decision_to_undo_are_a_conflict(
-        self, lab: Lab, writer: Writer
-    ) -> None:
-        table = lab.three_days()
-        target, scope = table.target(), days(1, 1)
+        Whether the writer comes before the decision to undo or after it, each on a day of its own.
+        """
+        table = lab.week()
+        target, scope = table.target(), days(1, 7)
         _, net = restated(target, scope)
         publish(target, net, scope)
-        table.append((900, 1, 1.0))
-        change = inverse(target, net, scope)
-        table.somebody(writer, 1, plain_shape(present=0, absent=901))
-        with refused(table, Conflict):
-            target.commit(change)
-        assert target.probe("undo-1") is None
+        # A compaction needs a second file.
+        table.append((950, len(_BREAKING), 1.0))
+        for day, writer in enumerate(_BREAKING, start=1):
+            mine, fence = day_of(net, day), f"undo-{day}"
+            change = inverse(target, mine, days(day, day), fence=fence)
+            table.somebody(writer, day, plain_shape(present=day, absent=900))
+            with refused(table, Conflict):
+                target.commit(change)
+            with refused(table, Conflict, match="not live any more"):
+                undo(target, mine, days(day, day), fence=fence)
+            assert target.probe(fence) is None, writer
 
     def test_rows_that_arrive_after_the_decision_to_undo_stay(self, lab: Lab) -> None:
         """In scope: at worst the undo is decided again. Elsewhere: no conflict."""

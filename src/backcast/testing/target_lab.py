@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -238,8 +237,15 @@ class Lab(ABC):
 
     def three_days(self, *, split: bool = False) -> LabTable:
         """Days 1 to 3 with four rows each, ids 0 to 11, v = id; one file a day, or two with `split`."""
+        rows = [(number, number % 3 + 1, float(number)) for number in range(12)]
+        return self._filled(rows[:6], rows[6:]) if split else self._filled(rows)
+
+    def week(self) -> LabTable:
+        """Days 1 to 7 with two rows each in two files: id and v are the day's number, and that plus 100."""
+        return self._filled(*([(day + more, day, float(day + more)) for day in range(1, 8)] for more in (0, 100)))
+
+    def _filled(self, *commits: list[Row]) -> LabTable:
         table = self.create()
-        cuts = (0, 6, 12) if split else (0, 12)
-        for low, high in pairwise(cuts):
-            table.append(*((number, number % 3 + 1, float(number)) for number in range(low, high)))
+        for rows in commits:
+            table.append(*rows)
         return table

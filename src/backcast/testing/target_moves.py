@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from backcast.model.column import TimeColumn, TimeKind
@@ -74,6 +75,13 @@ def restated(target: Target, scope: Predicate, run: str = "r1", *, exact: bool =
     rows = target.read(stage.base, scope).selectExpr("id", "day", f"v * {FACTOR} AS v").coalesce(1)
     commit = write(target, stage, scope, rows, exact=exact)
     return stage, target.net_change(stage, commit.version, scope)
+
+
+def day_of(net: NetChange, day: int) -> NetChange:
+    """The part of a net change that lies on one day."""
+    partition = f"day={date_of(day).isoformat()}"
+    added = tuple(each for each in net.added if each.partition == partition)
+    return replace(net, added=added, removed=tuple(each for each in net.removed if each.partition == partition))
 
 
 def multiplied(rows: Iterable[Row], first: int, last: int) -> list[Row]:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_OPEN_FILES = 50
+"""A file being written holds megabytes: a task must not have one open for every partition of a big group."""
+
+
 def open_stage(handle: TableHandle, stage: Stage) -> None:
     """Create what is missing of branch and base tag, in one commit."""
     for attempt in retrying(REF_ATTEMPTS):
@@ -111,6 +115,9 @@ def _writer(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFram
     writer = rows.writeTo(handle.branch(stage.branch))
     for key, value in stage_properties(stage.run_id, write.chunk_ids, write.token).items():
         writer = writer.option(f"snapshot-property.{key}", value)
+    if len(write.chunk_ids) > _OPEN_FILES:
+        # Rows are sorted by partition first, so that a task writes one file after the other.
+        writer = writer.option("fanout-enabled", "false")
     return writer
 
 
