@@ -16,6 +16,7 @@ from backcast.model.scope import Predicate, TimeClause
 from backcast.model.stage import publish_fence, stage_of, undo_fence
 from backcast.model.table import Change, FileList, Forget, NetChange, StageWrite
 from backcast.spark.delta.paths import TableRoot, canonical
+from backcast.spark.inspection import tables
 from backcast.targets.delta.target import DeltaTarget
 
 if TYPE_CHECKING:
@@ -211,3 +212,10 @@ def test_a_root_on_another_scheme_qualifies_with_it() -> None:
     root = TableRoot("s3a://bucket/t")
     assert root.canonical("/x/p.parquet") == "s3a://bucket/x/p.parquet"
     assert root.below("_backcast").canonical("p.parquet") == canonical("s3a://bucket/t/_backcast/p.parquet")
+
+
+def test_a_plan_names_delta_tables_and_tells_pinned_reads_from_others(create: Create, spark: SparkSession) -> None:
+    target = create()
+    identity = target.facts().identity
+    assert tables(target.read("1", SCOPE)) == ((identity.location,), (), False)
+    assert tables(spark.sql(f"SELECT * FROM {identity.name}")) == ((identity.location,), (identity.location,), False)

@@ -47,6 +47,7 @@ ORDER_DEPENDENT = {
 }
 _RELATION = re.compile(r"RelationV2\[[^\]]*\] (\S+)")
 _FILES = ("LogicalRelation", "HiveTableRelation")
+_FILE_RELATION = "HadoopFsRelation"
 _OPAQUE = ("PythonUDF", "PythonUDAF", "PythonUDTF", "ScalaUDF", "ScalaUDAF", "ScalaAggregator")
 
 
@@ -90,11 +91,21 @@ def tables(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
 def _delta_table(leaf: Any) -> tuple[str, bool] | None:
     """A Delta table's name and whether its version is pinned; None for any other relation of files."""
     relation = leaf.relation()
-    location = relation.location() if relation.getClass().getSimpleName() == "HadoopFsRelation" else None
+    # Delta's own relations are subclasses without a name.
+    location = relation.location() if _FILE_RELATION in _ancestry(relation) else None
     if location is None or not location.getClass().getName().startswith("org.apache.spark.sql.delta.files.Tahoe"):
         return None
     found = location.getClass().getSimpleName() == "TahoeLogFileIndex"
     return by_path(location.path().toString()), found and bool(location.isTimeTravelQuery())
+
+
+def _ancestry(value: Any) -> list[str]:
+    """The class of a Java object and those it extends."""
+    found, each = [], value.getClass()
+    while each is not None:
+        found.append(each.getSimpleName())
+        each = each.getSuperclass()
+    return found
 
 
 def _walk(value: Any, nodes: list[dict[str, Any]]) -> None:
