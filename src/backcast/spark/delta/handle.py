@@ -12,6 +12,7 @@ from backcast.errors import Drifted, InvalidRequest, UnknownName
 from backcast.model.scope import Predicate
 from backcast.model.table import FileRef
 from backcast.spark.delta.bounds import FileBounds, partition_clauses
+from backcast.spark.delta.commit import read_commit
 from backcast.spark.delta.jvm import DeltaJvm
 from backcast.spark.delta.layout import Layout
 from backcast.spark.delta.paths import TableRoot
@@ -125,7 +126,8 @@ class Version:
     def files(self, predicate: Predicate) -> dict[str, DataFile]:
         """Files that can hold matching rows, by path."""
         bounds = FileBounds(self.layout, predicate)
-        return {each.ref.path: each for each in self._listed(predicate) if bounds.may_hold_any(each.add)}
+        listed = self._listed(predicate) if self.branch is None else self._followed()
+        return {each.ref.path: each for each in listed if bounds.may_hold_any(each.add)}
 
     def data_file(self, add: dict[str, Any]) -> DataFile:
         import json
@@ -146,6 +148,18 @@ class Version:
 
     def frame(self, adds: Iterable[dict[str, Any]]) -> DataFrame:
         return self._handle.jvm.frame(self.log, self.snapshot, adds)
+
+    def _followed(self) -> Iterable[DataFile]:
+        """A stage's files, from its few commits: it has no checkpoint, and a Spark job would read the same."""
+        files: dict[str, dict[str, Any]] = {}
+        for number in range(self.number + 1):
+            commit = read_commit(self._handle.jvm, self.log, number)
+            if commit is None:
+                raise _gone(self._handle.name, self.name)
+            for each in commit.removes:
+                files.pop(each["path"], None)
+            files |= {each["path"]: each for each in commit.adds}
+        return (self.data_file(each) for each in files.values())
 
     def _listed(self, predicate: Predicate) -> Iterable[DataFile]:
         """The log's files, cut down by partition values inside Spark."""
