@@ -13,7 +13,8 @@ from backcast.model.pipeline import TableFormat
 from backcast.model.states import RunState
 from backcast.testing.shop import Shop
 
-pytestmark = pytest.mark.parametrize("shop", list(TableFormat), indirect=True)
+ON_BOTH = pytest.mark.parametrize("shop", list(TableFormat), indirect=True)
+"""For what a format does its own way; the rest is one flow for all."""
 WINDOW = ("2026-01-03", "2026-01-05")
 
 
@@ -47,6 +48,7 @@ def test_live_rows_in_scope_stop_a_publish_and_nothing_changes(shop: Shop) -> No
     assert control.status(run_id).run.state is RunState.ACCEPTED
 
 
+@ON_BOTH
 def test_keep_leaves_live_rows_beside_restated_ones_unless_their_keys_meet(shop: Shop, lake_root: Path) -> None:
     shop.configure(lake_root, live="keep")
     control, run_id = accepted(shop)
@@ -75,6 +77,7 @@ def test_a_scope_that_restates_to_nothing_becomes_empty_and_comes_back(shop: Sho
     assert shop.rows() == before
 
 
+@ON_BOTH
 def test_a_run_is_published_once_undone_once_and_can_be_published_again(shop: Shop) -> None:
     before = shop.rows()
     control, run_id = accepted(shop)
@@ -106,6 +109,7 @@ def test_a_compaction_before_publish_is_no_conflict_and_the_undo_restores_its_fi
     assert shop.rows() == before
 
 
+@ON_BOTH
 def test_undo_after_a_compaction_is_refused_unless_it_may_rewrite(shop: Shop) -> None:
     before = shop.rows()
     control, run_id = accepted(shop)
@@ -165,6 +169,7 @@ def test_a_rejected_stage_cannot_be_published_by_any_door(shop: Shop) -> None:
     assert shop.rows() == before
 
 
+@ON_BOTH
 def test_a_stage_that_changed_after_its_verdict_is_not_published(shop: Shop) -> None:
     control, run_id = accepted(shop)
     verdict = control.world.store().runs.verdict(run_id)

@@ -19,7 +19,8 @@ from backcast.model.states import RunState
 from backcast.testing.faults import at_point, trace
 from backcast.testing.shop import Shop
 
-pytestmark = pytest.mark.parametrize("shop", list(TableFormat), indirect=True)
+ON_BOTH = pytest.mark.parametrize("shop", list(TableFormat), indirect=True)
+"""For what a format does its own way; the rest is one flow for all."""
 
 FIRST, SECOND = ["2026-01-03", "2026-01-04"], ["2026-01-05", "2026-01-06"]
 
@@ -55,6 +56,7 @@ def staged_files(control: ControlPlane, run_id: str, days: list[str]) -> set[str
     return {path for plan in plans for path in target.files(verdict.staged, plan.predicate).paths}
 
 
+@ON_BOTH
 def test_only_what_a_live_row_reached_is_computed_again_and_an_undo_keeps_the_row(restaging: Shop) -> None:
     shop, before = restaging, restaging.rows()
     control, run_id = accepted(shop)
@@ -87,6 +89,7 @@ def test_only_what_a_live_row_reached_is_computed_again_and_an_undo_keeps_the_ro
     assert shop.rows() == before + Counter([live])
 
 
+@ON_BOTH
 def test_a_live_row_that_the_inputs_do_not_explain_is_listed_and_nothing_is_published(restaging: Shop) -> None:
     shop = restaging
     control, run_id = accepted(shop)
@@ -166,6 +169,7 @@ def test_after_an_undo_the_run_is_not_restaged_but_refused(restaging: Shop) -> N
     assert control.status(run_id).run.state is RunState.UNDONE
 
 
+@ON_BOTH
 def test_gc_lets_go_of_every_stage_and_every_row_still_reads(restaging: Shop, lake_root: Path) -> None:
     """Published files may lie where an earlier stage wrote them."""
     shop = restaging

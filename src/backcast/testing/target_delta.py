@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,13 +18,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 AFTER_LOG = "after the log was written"
-_VACUUM = {
+_PEOPLE = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     # VACUUM lists a folder in as many tasks as this, ten thousand unless told otherwise.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    # Delta plans many small jobs, and on a few rows to plan them twice and to compile them is most of their time.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
 _numbers = itertools.count(1)
+
+
+@cache
+def _people(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    for key, value in _PEOPLE.items():
+        session.conf.set(key, value)
+    return session
 
 
 class DeltaTable(LabTable):
@@ -32,6 +45,10 @@ class DeltaTable(LabTable):
     expiries: ClassVar[tuple[str, ...]] = ("VACUUM", "VACUUM LITE")
     lost_answers: ClassVar[tuple[str, ...]] = (GATEWAY, AFTER_LOG)
 
+    @property
+    def people(self) -> SparkSession:
+        return _people(self.spark)
+
     def target(self) -> DeltaTarget:
         return DeltaTarget(self.spark, self.name)
 
@@ -39,19 +56,16 @@ class DeltaTable(LabTable):
         return Path(self.name.removeprefix("delta.`").removesuffix("`"))
 
     def rows_at(self, version: str) -> Rows:
-        found = self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {version}").collect()
+        found = self.people.sql(f"SELECT * FROM {self.name} VERSION AS OF {version}").collect()
         return Counter(tuple(row) for row in found)
 
     def compact(self, day: int | None = None) -> None:
         where = f"WHERE day = {day_literal(day)}" if day else ""
-        self.spark.sql(f"OPTIMIZE {self.name} {where}").collect()
+        self.people.sql(f"OPTIMIZE {self.name} {where}").collect()
 
     def expire(self, how: str) -> None:
         lite = "LITE" if how == "VACUUM LITE" else ""
-        session = self.spark.newSession()
-        for key, value in _VACUUM.items():
-            session.conf.set(key, value)
-        session.sql(f"VACUUM {self.name} {lite} RETAIN 0 HOURS").collect()
+        self.people.sql(f"VACUUM {self.name} {lite} RETAIN 0 HOURS").collect()
 
     def traces(self) -> set[str]:
         folder = self.root() / "_backcast"
@@ -73,7 +87,7 @@ class DeltaTable(LabTable):
             yield
         finally:
             in_the_way.unlink()
-            self.spark.sql(f"ALTER TABLE {self.name} UNSET TBLPROPERTIES ('{_MANIFESTS}')")
+            self.people.sql(f"ALTER TABLE {self.name} UNSET TBLPROPERTIES ('{_MANIFESTS}')")
 
     def change_spec(self) -> None:
         raise NotImplementedError

@@ -108,6 +108,11 @@ class LabTable(ABC):
         self.spark = spark
         self.name = name
 
+    @property
+    def people(self) -> SparkSession:
+        """The session that its owner and its writers use."""
+        return self.spark
+
     @abstractmethod
     def target(self) -> Target:
         """The adapter under test, new, with no memory."""
@@ -146,58 +151,58 @@ class LabTable(ABC):
 
     def append(self, *rows: Row) -> None:
         values = ", ".join(f"({number}, {day_literal(day)}, CAST({v} AS DOUBLE))" for number, day, v in rows)
-        self.spark.sql(f"INSERT INTO {self.name} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
+        self.people.sql(f"INSERT INTO {self.name} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
 
     def delete(self, where: str) -> None:
-        self.spark.sql(f"DELETE FROM {self.name} WHERE {where}")
+        self.people.sql(f"DELETE FROM {self.name} WHERE {where}")
 
     def somebody(self, writer: Writer, day: int, shape: Shape) -> None:
         """One commit of somebody else on one day. All but a compaction change what the table says of that day."""
         on_day = f"day = {day_literal(day)}"
         match writer:
             case Writer.APPEND:
-                self.spark.sql(f"INSERT INTO {self.name} {shape.select(shape.absent, day, '1')}")
+                self.people.sql(f"INSERT INTO {self.name} {shape.select(shape.absent, day, '1')}")
             case Writer.DELETE:
                 self.delete(f"{on_day} AND {shape.key} = {shape.present}")
             case Writer.UPDATE:
                 change = f"SET {shape.value} = {shape.value} + 1"
-                self.spark.sql(f"UPDATE {self.name} {change} WHERE {on_day} AND {shape.key} = {shape.present}")
+                self.people.sql(f"UPDATE {self.name} {change} WHERE {on_day} AND {shape.key} = {shape.present}")
             case Writer.MERGE:
                 self._merge(day, shape)
             case Writer.OVERWRITE:
                 from pyspark.sql import functions as F
 
-                rows = self.spark.sql(shape.select(shape.present, day, "7"))
+                rows = self.people.sql(shape.select(shape.present, day, "7"))
                 rows.writeTo(self.name).overwrite(F.expr(on_day))
             case Writer.COMPACT:
                 self.compact(day)
 
     def _merge(self, day: int, shape: Shape) -> None:
         rows = f"{shape.select(shape.present, day, '5')} UNION ALL {shape.select(shape.absent, day, '6')}"
-        self.spark.sql(
+        self.people.sql(
             f"MERGE INTO {self.name} t USING ({rows}) s "
             f"ON t.{shape.key} = s.{shape.key} AND t.day = s.day AND t.day = {day_literal(day)} "
             f"WHEN MATCHED THEN UPDATE SET {shape.value} = s.{shape.value} WHEN NOT MATCHED THEN INSERT *"
         )
 
     def add_column(self, name: str) -> None:
-        self.spark.sql(f"ALTER TABLE {self.name} ADD COLUMNS ({name} STRING)")
+        self.people.sql(f"ALTER TABLE {self.name} ADD COLUMNS ({name} STRING)")
 
     def set_property(self, key: str, value: str) -> None:
-        self.spark.sql(f"ALTER TABLE {self.name} SET TBLPROPERTIES ('{key}' = '{value}')")
+        self.people.sql(f"ALTER TABLE {self.name} SET TBLPROPERTIES ('{key}' = '{value}')")
 
     def properties(self) -> dict[str, str]:
         """The table's properties, without those that only repeat which version is the newest."""
-        found = self.spark.sql(f"SHOW TBLPROPERTIES {self.name}").collect()
+        found = self.people.sql(f"SHOW TBLPROPERTIES {self.name}").collect()
         return {row.key: row.value for row in found if row.key != "current-snapshot-id"}
 
     def rows(self) -> Rows:
         """What a reader sees now."""
-        return Counter(tuple(row) for row in self.spark.sql(f"SELECT * FROM {self.name}").collect())
+        return Counter(tuple(row) for row in self.people.sql(f"SELECT * FROM {self.name}").collect())
 
     def values(self) -> list[Row]:
         """The rows of a table of this lab, days as numbers, in order."""
-        rows = self.spark.sql(f"SELECT id, day, v FROM {self.name}").collect()
+        rows = self.people.sql(f"SELECT id, day, v FROM {self.name}").collect()
         return sorted((row.id, (row.day - FIRST).days + 1, row.v) for row in rows)
 
     def data_files(self) -> set[str]:
