@@ -45,7 +45,9 @@ def create(spark: SparkSession, tmp_path: Path) -> Create:
 
 
 def rows(target: DeltaTarget) -> Counter[tuple[object, ...]]:
-    return Counter(tuple(row) for row in target.read(None, Predicate()).collect())
+    found = Counter(tuple(row) for row in target.read(target.facts().version, Predicate()).collect())
+    assert found
+    return found
 
 
 def staged(target: DeltaTarget, run: str = "r1", *, exact: bool = False) -> NetChange:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,6 +82,9 @@ class LiveWriter(Background):
         self.written[(day, shop, "Online", 1, Decimal("9.90"))] += 1
 
 
+_LOOK_SECONDS = 120.0
+
+
 class Reader(Background):
     """Looks at the table again and again; each look must show January all wrong or all right, and no live row less."""
 
@@ -94,6 +98,12 @@ class Reader(Background):
         self.seen: list[str] = []
         """Each state once per change, in order: `wrong`, `right`, or `half-way`."""
         self.lost = 0
+
+    def look_again(self) -> None:
+        """Wait for a look that began just now: on a slow machine the last one may be older than what it should show."""
+        wanted, deadline = self.looks + 2, time.monotonic() + _LOOK_SECONDS
+        while self.looks < wanted and self.failure is None and time.monotonic() < deadline:
+            time.sleep(0.1)
 
     def step(self, spark: SparkSession) -> None:
         query = f"""SELECT count_if(shop < {FIRST_LIVE_SHOP}), sum(if(shop < {FIRST_LIVE_SHOP}, revenue, 0)),

@@ -174,6 +174,7 @@ def _tally(scene: Scene, run_id: str) -> None:
     narrator, reader = scene.narrator, scene.reader
     narrator.chapter("The tally")
     print()
+    reader.look_again()
     scene.writer.stop()
     reader.stop()
     for each in (scene.writer, reader):
