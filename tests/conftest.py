@@ -44,6 +44,11 @@ def spark_settings(lake_root: Path) -> SessionSettings:
         log_file=lake_root / "spark.log",
         conf={
             "spark.sql.shuffle.partitions": "2",
+            # A test's dozen rows are read before code for them is compiled and before a plan is worth changing midway.
+            # The commands that tests start, the demo and the bench run on the defaults.
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.sql.codegen.wholeStage": "false",
             # Short jobs never earn back what the second compiler and a parallel collector cost at start.
             "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         },

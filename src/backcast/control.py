@@ -213,7 +213,8 @@ class ControlPlane:
         """Release what no undo needs any more, then sweep up what earlier releases had to leave."""
         items, kept = [], []
         now = self.world.clock.now()
-        for run in self.world.store().runs.runs(limit=_ALL):
+        runs = self.world.store().runs.runs(limit=_ALL)
+        for run in runs:
             publications = self.world.store().runs.publications(run.run_id)
             if run.state is RunState.CANCELLED or (publications and publications[-1].released_at):
                 continue
@@ -225,7 +226,7 @@ class ControlPlane:
                 items.append(self._release(run, publications, reason, dry_run=dry_run))
             except (LeaseHeld, StateConflict) as error:
                 kept.append(f"{run.run_id} {run.state}: {error.message}")
-        swept = 0 if dry_run else self._sweep()
+        swept = 0 if dry_run else self._sweep({run.dataset for run in runs})
         return GcReport(items=tuple(items), kept=tuple(kept), dry_run=dry_run, swept=swept)
 
     def doctor(self) -> Probes:
@@ -258,27 +259,16 @@ class ControlPlane:
         evidence = attest(self.world.reader(), run_id)
         self.world.store().runs.record(run_id, "attested", evidence=evidence.digest(), events=len(evidence.events))
 
-    def _sweep(self) -> int:
-        """Files deleted in tables whose format leaves that to us. Stages of runs that are not released stay whole."""
-        needed: dict[str, set[str]] = {}
-        reader = self.world.reader()
-        for run in reader.runs(limit=_ALL):
-            publications = reader.publications(run.run_id)
-            released = run.state is RunState.CANCELLED or (publications and publications[-1].released_at)
-            forget = clean.release_forget(run.run_id, self._stages(run.run_id), publications)
-            needed.setdefault(run.dataset, set()).update(() if released else forget.refs)
-        return sum(
-            self.world.target(name).sweep(frozenset(stages))
-            for name, stages in needed.items()
-            if self._declared(name) and self.world.dataset(name).format.leaves_files
-        )
+    def _sweep(self, datasets: set[str]) -> int:
+        """Files deleted in tables whose format leaves that to us."""
+        declared = (name for name in sorted(datasets) if self._leaves_files(name))
+        return sum(self.world.target(name).sweep() for name in declared)
 
-    def _declared(self, dataset: str) -> bool:
+    def _leaves_files(self, dataset: str) -> bool:
         try:
-            self.world.dataset(dataset)
+            return self.world.dataset(dataset).format.leaves_files
         except UnknownName:
             return False
-        return True
 
     def _release(self, run: Run, publications: Publications, reason: str, *, dry_run: bool) -> GcItem:
         store = self.world.store()

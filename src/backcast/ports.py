@@ -115,8 +115,8 @@ class Target(StageTarget, Protocol):
     def forget(self, forget: Forget) -> int:
         """Drop refs, forget versions, delete files that only those reached; the number of files deleted. Repeatable."""
 
-    def sweep(self, keep: frozenset[str]) -> int:
-        """Delete what runs let go of earlier and the table needed until now, but for these stages; how many files."""
+    def sweep(self) -> int:
+        """Delete what forgotten stages left because the table needed it, and no longer does; how many files."""
 
 
 class Engine(Protocol):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import BackcastError, LeaseHeld, OutcomeUnknown, ScopeChanged, StateConflict
+from backcast.errors import BackcastError, Drifted, LeaseHeld, OutcomeUnknown, ScopeChanged, StateConflict
 from backcast.model.pipeline import TableFormat
 from backcast.model.stage import publish_fence, recorded_base, stage_of
 from backcast.model.states import RunState
@@ -321,3 +321,18 @@ def _write_wrong_rows(life: Life) -> None:
         )
         write = StageWrite((chunk.id,), _STALE, chunk.predicate, exact=False)
         world.target("revenue").write(stage_of(life.run_id, base), write, rows)
+
+
+@ON_BOTH
+def test_a_change_of_schema_at_the_last_moment_stops_a_publish(new_life: NewLife) -> None:
+    """The commit loses the race against it; to try again would put files of the old schema into the new table."""
+    life = staged(new_life)
+    change = f"ALTER TABLE {life.shop.revenue} ADD COLUMNS (extra STRING)"
+    with (
+        at_point("publish.before-commit", lambda: life.shop.spark.sql(change)),
+        pytest.raises(Drifted, match="columns"),
+    ):
+        life.perform("publish")
+    assert life.state is RunState.ACCEPTED
+    assert life.publications() == []
+    assert {row[:4] for row in life.lake.rows()} == set(OUTSIDE + OLD)

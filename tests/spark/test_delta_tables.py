@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from backcast.errors import ChunkFailed
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.finding import Severity
 from backcast.model.scope import Predicate, TimeClause
@@ -34,11 +35,13 @@ Create = Callable[..., DeltaTarget]
 def create(spark: SparkSession, tmp_path: Path) -> Create:
     """A table of three days with four rows each, in a folder whose name must be encoded."""
 
-    def make(columns: str = COLUMNS, layout: str = "PARTITIONED BY (day)", properties: str = "") -> DeltaTarget:
+    def make(
+        columns: str = COLUMNS, layout: str = "PARTITIONED BY (day)", properties: str = "", rows: str = ROWS
+    ) -> DeltaTarget:
         name = f"delta.`{tmp_path}/a b%/t=1`"
         tail = f"TBLPROPERTIES ({properties})" if properties else ""
         spark.sql(f"CREATE TABLE {name} ({columns}) USING delta {layout} {tail}")
-        spark.sql(f"INSERT INTO {name} {ROWS}")
+        spark.sql(f"INSERT INTO {name} {rows}")
         return DeltaTarget(spark, name)
 
     return make
@@ -103,6 +106,14 @@ def undo(target: DeltaTarget, net: NetChange, change: Change, run: str = "r1") -
         pytest.param(COLUMNS, "PARTITIONED BY (day)", "'delta.enableChangeDataFeed' = 'true'", id="change data feed"),
         pytest.param(COLUMNS, "", "'delta.constraints.positive' = 'v >= 0'", id="constraint"),
         pytest.param(COLUMNS, "", "'delta.enableInCommitTimestamps' = 'true'", id="in-commit timestamps"),
+        pytest.param(COLUMNS, "PARTITIONED BY (day)", "'delta.checkpointPolicy' = 'v2'", id="V2 checkpoints"),
+        pytest.param(
+            "id BIGINT, day DATE, v DOUBLE DEFAULT 0",
+            "PARTITIONED BY (day)",
+            "'delta.feature.allowColumnDefaults' = 'supported'",
+            id="default values",
+        ),
+        pytest.param(COLUMNS, "", "'delta.feature.timestampNtz' = 'supported'", id="timestamps without zone"),
     ],
 )
 def test_tables_of_every_kind_are_published_and_undone_without_writing_data(
@@ -173,12 +184,11 @@ def test_a_released_stage_loses_what_nobody_needs_and_a_sweep_takes_the_rest_aft
     assert target.forget(Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch)) == 0
     assert not list(folder.rglob("_delta_log"))
     published = rows(target)
-    assert target.sweep(frozenset()) == 0
+    assert target.sweep() == 0, "published files are the table's"
     assert rows(target) == published
     name = target.facts().identity.name
     spark.sql(f"DELETE FROM {name} WHERE day = DATE'2026-01-02'")
-    assert target.sweep(frozenset({stage.branch})) == 0
-    assert target.sweep(frozenset()) == len(net.added)
+    assert target.sweep() == len(net.added)
     assert not list(folder.rglob("*.parquet"))
     assert sum(rows(target).values()) == 8
 
@@ -221,3 +231,33 @@ def test_a_plan_names_delta_tables_and_tells_pinned_reads_from_others(create: Cr
     identity = target.facts().identity
     assert tables(target.read("1", SCOPE)) == ((identity.location,), (), False)
     assert tables(spark.sql(f"SELECT * FROM {identity.name}")) == ((identity.location,), (identity.location,), False)
+
+
+def test_a_generated_partition_is_checked_when_the_stage_is_written(create: Create, spark: SparkSession) -> None:
+    columns = "id BIGINT, day DATE GENERATED ALWAYS AS (CAST(at AS DATE)), v DOUBLE, at TIMESTAMP"
+    target = create(columns, rows="SELECT *, CAST(d AS TIMESTAMP) FROM (" + ROWS.replace("INT)),", "INT)) AS d,") + ")")
+    stage = stage_of("r1", target.facts().version)
+    target.open_stage(stage, SCOPE)
+    base = target.read(stage.base, SCOPE)
+    wrong = base.selectExpr("id", "day", "v", "at + INTERVAL 3 DAYS AS at")
+    with pytest.raises(ChunkFailed, match="Generated Column"):
+        target.write(stage, StageWrite(("c1",), 1, SCOPE, exact=False), wrong)
+    commit = target.write(
+        stage, StageWrite(("c1",), 2, SCOPE, exact=False), base.selectExpr("id", "day", "-v AS v", "at")
+    )
+    before, net = rows(target), target.net_change(stage, commit.version, SCOPE)
+    change = publish(target, net)
+    assert sum(row[2] for row in rows(target).elements()) < sum(row[2] for row in before.elements())  # type: ignore[misc]
+    undo(target, net, change)
+    assert rows(target) == before
+
+
+def test_readers_of_the_change_feed_see_old_rows_deleted_and_new_ones_inserted(
+    create: Create, spark: SparkSession
+) -> None:
+    target = create(properties="'delta.enableChangeDataFeed' = 'true'")
+    publish(target, staged(target))
+    name, version = target.facts().identity.name, target.facts().version
+    feed = spark.read.option("readChangeFeed", "true").option("startingVersion", str(version)).table(name)
+    found = Counter(row[0] for row in feed.select("_change_type").collect())
+    assert found == {"delete": 4, "insert": 4}

@@ -54,6 +54,7 @@ def publish(job: PublishJob, verdict: Verdict | None) -> Publication:
     if done is not None:
         return done
     verdict = _accepted(job.run, verdict)
+    _refuse_drift(job)
     net = _net_change(job, verdict)
     generation = len(job.store.runs.publications(job.run.run_id)) + 1
     came_from = job.run.state
@@ -85,20 +86,7 @@ def _accepted(run: Run, verdict: Verdict | None) -> Verdict:
 
 
 def _net_change(job: PublishJob, verdict: Verdict) -> NetChange:
-    """The staged change once more, which must be the one that was validated, on a table that is still the planned
-    one.
-    """
-    identity = job.target.facts().identity
-    if identity != job.manifest.target.identity:
-        moved = [
-            name
-            for name in type(identity).model_fields
-            if getattr(identity, name) != getattr(job.manifest.target.identity, name)
-        ]
-        raise Drifted(
-            f"the table's {', '.join(moved)} changed since the plan",
-            hint=f"backcast cancel {job.run.run_id}, then plan again",
-        )
+    """The staged change once more, which must be the one that was validated."""
     stage = recorded_stage(job.run.run_id, job.store.runs.events(job.run.run_id))
     if stage.base != verdict.base:
         raise NotValidated("the stage was amended after its verdict", hint=f"backcast validate {job.run.run_id}")
@@ -106,6 +94,17 @@ def _net_change(job: PublishJob, verdict: Verdict) -> NetChange:
     if net.digest() != verdict.net_change or (net.outside and not job.manifest.scope.exact):
         raise NotValidated("the stage is not the one that was validated", hint=f"backcast validate {job.run.run_id}")
     return net
+
+
+def _refuse_drift(job: PublishJob) -> None:
+    """The table must still be the planned one: staged files of another schema would be read as something else."""
+    identity, planned = job.target.facts().identity, job.manifest.target.identity
+    moved = [name for name in type(identity).model_fields if getattr(identity, name) != getattr(planned, name)]
+    if moved:
+        raise Drifted(
+            f"the table's {', '.join(moved)} changed since the plan",
+            hint=f"backcast cancel {job.run.run_id}, then plan again",
+        )
 
 
 def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) -> tuple[Effect, str]:
@@ -116,6 +115,8 @@ def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) 
     fence, amended = publish_fence(run_id, generation), amendments(job.store.runs.events(run_id))
     compared: frozenset[str] = frozenset()
     for attempt in range(ATTEMPTS):
+        # Each time anew: a change of schema is one of the commits that a lost race can be lost against.
+        _refuse_drift(job)
         movement = job.target.movement(verdict.base, scope.predicate)
         decision = decide(net, movement, _policy(job.manifest, generation), run_id, exact=scope.exact)
         if not decision.live <= compared:

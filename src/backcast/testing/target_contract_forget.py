@@ -71,19 +71,19 @@ class ForgetContract(TargetSuite):
             table.compact()
             assert table.values() == sorted([*expected, (903, 1, 1.0), (904, 2, 1.0)])
             table.retire()
-            target.sweep(frozenset())
+            target.sweep()
             assert table.traces() == set(), "what had to wait for the table's retention goes after it"
             assert table.values() == sorted([*expected, (903, 1, 1.0), (904, 2, 1.0)])
 
-    def test_sweeping_spares_stages_that_are_still_needed(self, lab: Lab) -> None:
-        """Those it is told of, whatever their age."""
+    def test_sweeping_spares_stages_that_nobody_has_forgotten(self, lab: Lab) -> None:
+        """Whatever their age, and whosever they are: another project may work on the same table."""
         table = lab.three_days()
         target, before, scope = table.target(), table.values(), days(1, 1)
-        stage, net = restated(target, scope)
+        _, net = restated(target, scope)
         table.retire()
-        assert target.sweep(frozenset({stage.branch})) == 0
+        assert target.sweep() == 0
         publish(target, net, scope)
-        assert target.sweep(frozenset()) == 0, "published files are the table's"
+        assert target.sweep() == 0
         assert table.values() == multiplied(before, 1, 1)
 
     def test_forgetting_beside_a_busy_live_writer(self, lab: Lab) -> None:

@@ -35,6 +35,16 @@ class Commit:
         return any(each.get("dataChange", True) for each in (*self.adds, *self.removes))
 
 
+_ADDED_ONLY = frozenset({"stats", "modificationTime", "clusteringProvider", "backReference", "amtPassthrough"})
+"""What an add action says and a remove action does not."""
+
+
+def removal(add: dict[str, Any], millis: int) -> dict[str, Any]:
+    """The action that removes a file which this add action describes."""
+    kept = {key: value for key, value in add.items() if key not in _ADDED_ONLY}
+    return {"remove": {**kept, "dataChange": True, "deletionTimestamp": millis, "extendedFileMetadata": True}}
+
+
 def read_commit(jvm: DeltaJvm, log: Any, version: int) -> Commit | None:
     """None when the log no longer has that commit."""
     actions = jvm.actions(log, version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -118,8 +119,6 @@ class Version:
 
     @cached_property
     def layout(self) -> Layout:
-        import json
-
         metadata, protocol = self.snapshot.metadata().json(), self.snapshot.protocol().json()
         return Layout(json.loads(metadata)["metaData"], json.loads(protocol)["protocol"])
 
@@ -130,8 +129,6 @@ class Version:
         return {each.ref.path: each for each in listed if bounds.may_hold_any(each.add)}
 
     def data_file(self, add: dict[str, Any]) -> DataFile:
-        import json
-
         stats = json.loads(add.get("stats") or "{}")
         values, physical = add.get("partitionValues") or {}, self.layout.physical
         partition = "/".join(f"{name}={values.get(physical[name])}" for name in self.layout.partition_columns)
@@ -163,8 +160,6 @@ class Version:
 
     def _listed(self, predicate: Predicate) -> Iterable[DataFile]:
         """The log's files, cut down by partition values inside Spark."""
-        import json
-
         from pyspark.sql import DataFrame
         from pyspark.sql import functions as F
 

@@ -8,13 +8,11 @@ from typing import Any
 from backcast import faults
 from backcast.errors import Conflict, StateConflict
 from backcast.model.table import Carry, Stage
+from backcast.spark.delta.commit import removal
 from backcast.spark.delta.handle import DeltaHandle, Version
 from backcast.spark.gateway import find_cause
 from backcast.targets.delta.commits import carry_note
 from backcast.targets.delta.publish import NOT_LANDED
-
-_KEPT = ("path", "partitionValues", "size", "tags", "deletionVector")
-"""What a remove action repeats of the add action."""
 
 
 def carry(handle: DeltaHandle, stage: Stage, wanted: Carry) -> None:
@@ -46,10 +44,6 @@ def _actions(here: Version, source: Version, wanted: Carry) -> list[dict[str, An
     gone = [mine[path].add for path in sorted(mine.keys() - theirs.keys())]
     come = [theirs[path].add for path in sorted(theirs.keys() - mine.keys())]
     return [
-        *({"remove": {**_kept(add), "dataChange": True, "deletionTimestamp": now}} for add in gone),
+        *(removal(add, now) for add in gone),
         *({"add": {**add, "path": source.root.absolute(add["path"]), "dataChange": True}} for add in come),
     ]
-
-
-def _kept(add: dict[str, Any]) -> dict[str, Any]:
-    return {"extendedFileMetadata": True} | {key: add[key] for key in _KEPT if add.get(key) is not None}

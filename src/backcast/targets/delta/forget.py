@@ -29,17 +29,22 @@ def forget(handle: DeltaHandle, wanted: Forget) -> int:
     return sum(_clear(handle, _folder(handle, name), kept) for name in present)
 
 
-def sweep(handle: DeltaHandle, keep: frozenset[str]) -> int:
-    """Files of all other stages that neither the table nor its retention needs; young ones are left alone."""
+def sweep(handle: DeltaHandle) -> int:
+    """Files of forgotten stages that neither the table nor its retention needs; young ones are left alone.
+
+    A folder that still has the first commit of a stage belongs to a run, of whatever project, and is not looked into.
+    """
     folder = f"{handle.root.path}/{STAGES}"
     if not _exists(handle, folder):
         return 0
-    files = handle.jvm.file_system(handle.log)
-    stages = [each.getPath().getName() for each in files.listStatus(handle.jvm.path(folder)) if each.isDirectory()]
-    kept, head = _needed(handle), handle.at()
-    young = int(time.time() * 1000) - handle.jvm.retention_millis(head.snapshot)
-    found = [name for name in stages if name not in keep]
-    return sum(_clear(handle, f"{folder}/{name}", kept, before=young) for name in found)
+    listed = handle.jvm.file_system(handle.log).listStatus(handle.jvm.path(folder))
+    places = [each.getPath().toString() for each in listed if each.isDirectory()]
+    left = [place for place in places if not _exists(handle, f"{place}/{_LOG}/{0:020d}.json")]
+    if not left:
+        return 0
+    young = int(time.time() * 1000) - handle.jvm.retention_millis(handle.at().snapshot)
+    kept = _needed(handle)
+    return sum(_clear(handle, place, kept, before=young) for place in left)
 
 
 def _folder(handle: DeltaHandle, name: str) -> str:

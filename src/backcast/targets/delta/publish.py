@@ -11,7 +11,7 @@ from backcast.errors import Conflict, Drifted, OutcomeUnknown, Refused, StateCon
 from backcast.model.scope import Predicate
 from backcast.model.table import Change
 from backcast.spark.delta.bounds import partition_clauses
-from backcast.spark.delta.commit import read_commit
+from backcast.spark.delta.commit import read_commit, removal
 from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
 from backcast.spark.gateway import causes, find_cause, is_jvm_error
 from backcast.spark.predicates import to_sql
@@ -29,9 +29,6 @@ NOT_LANDED = frozenset(
     }
 )
 """Delta raises these only when the commit certainly did not land."""
-
-_ADDED_ONLY = ("stats", "modificationTime", "clusteringProvider", "backReference", "amtPassthrough")
-"""What an add action says and a remove action does not."""
 
 
 def commit(handle: DeltaHandle, change: Change) -> str:
@@ -111,12 +108,7 @@ def _removes(handle: DeltaHandle, head: Version, change: Change) -> list[dict[st
     if gone:
         raise Conflict(f"{len(gone)} files to remove are not live any more", file=min(gone))
     now = int(time.time() * 1000)
-    return [{"remove": _remove(live[path].add, now)} for path in sorted(change.remove)]
-
-
-def _remove(add: dict[str, Any], now: int) -> dict[str, Any]:
-    kept = {key: value for key, value in add.items() if key not in _ADDED_ONLY}
-    return {**kept, "dataChange": True, "deletionTimestamp": now, "extendedFileMetadata": True}
+    return [removal(live[path].add, now) for path in sorted(change.remove)]
 
 
 def _adds(handle: DeltaHandle, head: Version, change: Change) -> list[dict[str, Any]]:

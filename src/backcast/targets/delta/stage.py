@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from backcast import faults
-from backcast.errors import BackcastError, ChunkFailed, Conflict, Refused, SparkFailed
 from backcast.model.scope import Predicate
 from backcast.model.table import Stage, StageCommit, StageWrite
 from backcast.spark.delta.handle import STAGES, DeltaHandle, Version
-from backcast.spark.gateway import answered, find_cause, translate
 from backcast.spark.predicates import to_sql
 from backcast.targets.delta.commits import find_commit, stage_note
 from backcast.targets.delta.publish import NOT_LANDED
+from backcast.targets.staging import staging_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,24 +74,7 @@ def write_stage(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: Data
         .option("txnAppId", f"backcast:{stage.run_id}:{write.token}")
         .option("txnVersion", "1")
     )
-    try:
+    with staging_errors(write, NOT_LANDED):
         writer.save(f"{handle.root.path}/{STAGES}/{stage.branch}")
-    except Exception as error:
-        failure = _failure(error, write)
-        if failure is None:
-            raise
-        raise failure from error
     faults.point("chunk.after-commit")
     return find_commit(handle, stage, write.token)
-
-
-def _failure(error: Exception, write: StageWrite) -> BackcastError | None:
-    """A transform is lazy: what it raises comes up here, as the failure of Spark's job."""
-    failure = translate(error, "writing to the stage")
-    if find_cause(error, NOT_LANDED):
-        return Conflict("another process wrote to this run's stage meanwhile", hint="run the same command again")
-    in_job = isinstance(failure, SparkFailed | Refused) and answered(error)
-    if failure is None or not in_job or "SparkContext" in failure.message:
-        return failure
-    hint = "see the run's log for the cause, repair it, then retry the run"
-    return ChunkFailed(failure.message, hint=hint, chunks=",".join(write.chunk_ids))

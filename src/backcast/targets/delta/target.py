@@ -67,6 +67,6 @@ class DeltaTarget(DeltaReader):
         with self._errors("forgetting stages of"):
             return forgetting.forget(self._handle, forget)
 
-    def sweep(self, keep: frozenset[str]) -> int:
+    def sweep(self) -> int:
         with self._errors("sweeping stages of"):
-            return forgetting.sweep(self._handle, keep)
+            return forgetting.sweep(self._handle)

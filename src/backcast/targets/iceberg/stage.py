@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from backcast import faults
-from backcast.errors import BackcastError, ChunkFailed, Conflict, Refused, SparkFailed, StateConflict
+from backcast.errors import Conflict, StateConflict
 from backcast.model.table import Stage, StageCommit, StageWrite
-from backcast.spark.gateway import answered, find_cause, translate
 from backcast.spark.iceberg.handle import TableHandle, head_of, parent_of, ref_of, snapshot_of
 from backcast.spark.predicates import to_column, to_sql
 from backcast.targets.iceberg.commits import find_commit, stage_properties
 from backcast.targets.iceberg.retries import REF_ATTEMPTS, WRITE_ATTEMPTS, retrying
+from backcast.targets.staging import staging_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,15 +69,10 @@ def write_stage(handle: TableHandle, stage: Stage, write: StageWrite, rows: Data
     """Replace the predicate's rows on the branch. A lost race repeats the job; anything else fails the chunks."""
     faults.point("chunk.before-commit")
     replace = _replace_rows if write.exact else _replace_files
-    try:
+    with staging_errors(write, frozenset({"CommitFailedException"})):
         for attempt in retrying(WRITE_ATTEMPTS):
             with attempt:
                 replace(handle, stage, write, rows)
-    except Exception as error:
-        failure = _failure(error, write)
-        if failure is None:
-            raise
-        raise failure from error
     faults.point("chunk.after-commit")
     return find_commit(handle, stage, write.token)
 
@@ -119,15 +114,3 @@ def _writer(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFram
         # Rows are sorted by partition first, so that a task writes one file after the other.
         writer = writer.option("fanout-enabled", "false")
     return writer
-
-
-def _failure(error: Exception, write: StageWrite) -> BackcastError | None:
-    """A transform is lazy: what it raises comes up here, as the failure of Spark's job."""
-    failure = translate(error, "writing to the stage")
-    if find_cause(error, frozenset({"CommitFailedException"})):
-        return Conflict("the stage's commit lost the race against live commits", hint="run the same command again")
-    in_job = isinstance(failure, SparkFailed | Refused) and answered(error)
-    if failure is None or not in_job or "SparkContext" in failure.message:
-        return failure
-    hint = "see the run's log for the cause, repair it, then retry the run"
-    return ChunkFailed(failure.message, hint=hint, chunks=",".join(write.chunk_ids))

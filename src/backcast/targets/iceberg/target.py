@@ -67,6 +67,6 @@ class IcebergTarget(IcebergReader):
         with self._errors("forgetting versions of"):
             return forgetting.forget(self._handle, forget)
 
-    def sweep(self, keep: frozenset[str]) -> int:
+    def sweep(self) -> int:
         """Nothing to do: what `forget` leaves is referenced by the table, whose owner's expiry takes it."""
         return 0
