@@ -5,6 +5,7 @@ The only door for the command line, Python callers and, later, the console.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from backcast.model.diff import Diff
 from backcast.model.evidence import Evidence
 from backcast.model.finding import Severity
 from backcast.model.report import GcItem, GcReport, OnProgress, Plan, Status
-from backcast.model.run import Event, Publication, Run
+from backcast.model.run import Event, Publication, Run, lease_name, worker_lease_name
 from backcast.model.stage import recorded_base, recorded_stage, recorded_staged, stages_of
 from backcast.model.states import RunState
 from backcast.plan.step import Planning, make_manifest
@@ -93,6 +94,24 @@ class ControlPlane:
             raise StateConflict(f"run {run.run_id} is {run.state}: there is nothing to stage", hint=hint)
         with self._held(run.run_id) as lease:
             return HeldRun(self.world, run.run_id, lease, on_progress).run()
+
+    def work(self, run_id: str, on_progress: OnProgress = quiet, *, patience: float = 60.0) -> Run:
+        """Take part in a run until it is not running any more: beside its driver, or as that when it has none.
+
+        Waits that many seconds for a run that nobody has started yet. The run as it is then.
+        """
+        runs, clock = self.world.store().runs, self.world.clock
+        run = runs.run(run_id)
+        self.world.spark()
+        deadline = clock.monotonic() + patience
+        while run.state in (RunState.PLANNED, RunState.APPROVED):
+            if clock.monotonic() >= deadline:
+                raise StateConflict(f"run {run.run_id} is {run.state}", hint=f"start it: backcast run {run.run_id}")
+            clock.sleep(0.5)
+            run = runs.run(run.run_id)
+        while run.state is RunState.RUNNING:
+            run = self._take_part(run.run_id, on_progress)
+        return run
 
     def retry(self, run_id: str, on_progress: OnProgress = quiet) -> Run:
         """Put failed chunks back to pending and go on."""
@@ -170,12 +189,13 @@ class ControlPlane:
             run = store.runs.transition(run, RunState.CANCELLING, detail="cancelled on request")
         point("cancel.after-intent")
         with self._held(run.run_id, wait=_CANCEL_WAIT) as lease:
+            self._see_workers_off(run.run_id, _CANCEL_WAIT)
             store.effects.begin(run.run_id, "forget", run.run_id)
             point("cancel.before-forget")
             files = self.world.target(run.dataset).forget(clean.stage_forget(self._stages(run.run_id)))
             point("cancel.after-forget")
             clean.close_effects(store, run.run_id, files)
-            store.chunks.begin_attempt(run.run_id)
+            store.chunks.release_lost(run.run_id)
             return store.runs.transition(
                 run, RunState.CANCELLED, detail="cancelled on request", token=lease.check().token
             )
@@ -233,6 +253,34 @@ class ControlPlane:
         """What works, what does not, what to do."""
         return self.world.doctor()
 
+    def _take_part(self, run_id: str, on_progress: OnProgress) -> Run:
+        leases, world = self.world.store().leases, self.world
+        try:
+            driving = self._lease(run_id, 0.0)
+        except LeaseHeld:
+            name = worker_lease_name(run_id, secrets.token_hex(4))
+            with (
+                jvm_errors(f"working on run {run_id}", run_id=run_id),
+                acquire(leases, name, world.holder(), world.clock, world.ended) as lease,
+            ):
+                return HeldRun(world, run_id, lease, on_progress).take_part()
+        with jvm_errors(f"working on run {run_id}", run_id=run_id), driving as lease:
+            return HeldRun(world, run_id, lease, on_progress).run()
+
+    def _see_workers_off(self, run_id: str, wait: float) -> None:
+        """Until nobody can write to the run's stage any more: workers stop at their next claim."""
+        world, clock = self.world, self.world.clock
+        deadline = clock.monotonic() + wait
+        while workers := world.store().runs.workers(run_id):
+            for each in workers:
+                if world.ended(each.holder):
+                    world.store().leases.release(each)
+                elif clock.monotonic() >= deadline:
+                    who = f"process {each.holder.pid} on {each.holder.host.partition('/')[0]}"
+                    hint = f"repeat it, or stop that process: backcast cancel {run_id}"
+                    raise LeaseHeld(f"worker {who} is still busy with a chunk of {run_id}", hint=hint, lease=each)
+            clock.sleep(0.2)
+
     @contextmanager
     def _held(self, run_id: str, wait: float = 0.0) -> Iterator[HeldLease]:
         """The run's lease, taken over from a dead process if need be. Spark is up first: the lease names our JVM."""
@@ -245,7 +293,7 @@ class ControlPlane:
         deadline = clock.monotonic() + wait
         while True:
             try:
-                return acquire(leases, f"run:{run_id}", self.world.holder(), clock, self.world.ended)
+                return acquire(leases, lease_name(run_id), self.world.holder(), clock, self.world.ended)
             except LeaseHeld:
                 if clock.monotonic() >= deadline:
                     raise

@@ -15,7 +15,7 @@ from backcast.publish.decide import RestageNeeded
 from backcast.publish.step import PublishJob
 from backcast.publish.step import publish as publish_step
 from backcast.publish.undo import undo as undo_step
-from backcast.run import drift, restage
+from backcast.run import drift, restage, worker
 from backcast.run.compute import Compute
 from backcast.run.job import RunJob
 from backcast.run.step import stage_run
@@ -57,22 +57,26 @@ class HeldRun:
             run = store.runs.transition(run, RunState.APPROVED, detail="no approval needed", token=lease.check().token)
             point("run.after-approve")
         if run.state in (RunState.APPROVED, RunState.RUNNING):
-            drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), self.run_id)
-            drift.check_inputs(inputs, world.source)
-            drift.check_target(manifest, target, self.run_id)
+            self._check_drift(manifest, inputs, run.dataset)
         if run.state is RunState.APPROVED:
             base = drift.base_to_start_from(manifest, target, self.run_id)
             run = store.runs.transition(run, RunState.RUNNING, token=lease.check().token, base=base)
             point("run.after-start")
         if run.state is RunState.RUNNING:
-            compute = self._compute(manifest, inputs)
-            run = stage_run(
-                RunJob(run, manifest, store, lease, target, world.engine(), compute, world.clock, self.on_progress)
-            )
+            run = stage_run(self._run_job(run, manifest, inputs))
         if run.state is RunState.STAGED:
             self.on_progress(Progress(step="validate", message="validating the stage"))
             self.validate(run, read_back=False)
         return store.runs.run(self.run_id)
+
+    def take_part(self) -> Run:
+        """Stage chunks as a worker, under a worker's lease, for as long as another process drives the run."""
+        store = self.world.store()
+        run, manifest = store.runs.run(self.run_id), store.runs.manifest(self.run_id)
+        events = store.runs.events(self.run_id)
+        inputs = current_inputs(manifest, amendments(events))
+        self._check_drift(manifest, inputs, run.dataset)
+        return worker.take_part(self._run_job(run, manifest, inputs), recorded_stage(self.run_id, events))
 
     def validate(self, run: Run, *, read_back: bool) -> Verdict:
         store = self.world.store()
@@ -126,6 +130,27 @@ class HeldRun:
         specs = world.pipeline(manifest.pipeline).inputs
         inputs = pin_inputs(specs, world.source, manifest.input_windows, world.clock.now())
         restage.amend(store, self.run_id, self.lease, movement, inputs, self.on_progress)
+
+    def _check_drift(self, manifest: Manifest, inputs: tuple[InputPin, ...], dataset: str) -> None:
+        world = self.world
+        drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), self.run_id)
+        drift.check_inputs(inputs, world.source)
+        drift.check_target(manifest, world.target(dataset), self.run_id)
+
+    def _run_job(self, run: Run, manifest: Manifest, inputs: tuple[InputPin, ...]) -> RunJob:
+        world = self.world
+        return RunJob(
+            run=run,
+            manifest=manifest,
+            store=world.store(),
+            lease=self.lease,
+            target=world.target(run.dataset),
+            engine=world.engine(),
+            compute=self._compute(manifest, inputs),
+            clock=world.clock,
+            on_progress=self.on_progress,
+            ended=world.ended,
+        )
 
     def _compute(self, manifest: Manifest, inputs: tuple[InputPin, ...]) -> Compute:
         specs = {each.name: each for each in self.world.pipeline(manifest.pipeline).inputs}

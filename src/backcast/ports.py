@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -66,16 +67,20 @@ class Source(Protocol):
         """Exactly the matching rows of that version."""
 
 
+Turn = Callable[[], AbstractContextManager[None]]
+"""Waits until nobody else commits to the same stage, and keeps others waiting until it is left."""
+
+
 class StageTarget(Source, Protocol):
     """The hidden side of a target. Nothing here changes what readers see."""
 
     def open_stage(self, stage: Stage, scope: Predicate = EVERYTHING) -> None:
         """Create the stage at its base, able to hold writes in that scope. Does nothing when it is there already."""
 
-    def write(self, stage: Stage, write: StageWrite, rows: DataFrame) -> StageCommit:
+    def write(self, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn = nullcontext) -> StageCommit:
         """Replace the write's predicate on the stage by the rows, also when there are none.
 
-        Repeating it is harmless.
+        Repeating it is harmless. What would disturb other commits on the stage is done inside `turn()`.
         """
 
     def carry(self, stage: Stage, carry: Carry) -> None:
@@ -184,6 +189,9 @@ class RunReader(Protocol):
     def holder(self, lease: str) -> Lease | None:
         """Who holds the lease now; None when nobody does."""
 
+    def workers(self, run_id: str) -> list[Lease]:
+        """Leases of the workers that take part in the run now."""
+
 
 class RunStore(RunReader, Protocol):
     """Writes runs.
@@ -218,11 +226,8 @@ class ChunkLedger(Protocol):
         Empty when none is pending.
         """
 
-    def begin_attempt(self, run_id: str) -> None:
-        """Put chunks that a dead driver left running back to pending.
-
-        Only the holder of the run's lease may call it.
-        """
+    def release_lost(self, run_id: str) -> int:
+        """Put chunks whose claimant's lease has ended back to pending; how many are pending or running after that."""
 
     def staged(self, record: StageRecord, rows: dict[str, int], lease: Lease) -> None:
         """Record the outcome of one commit, all its chunks at once. Raises StateConflict when the token is stale."""

@@ -6,7 +6,7 @@ from backcast.errors import Failed
 from backcast.model.amendment import Amendment, amendments
 from backcast.model.manifest import Manifest
 from backcast.model.report import ChunkCounts, Restaged, Status
-from backcast.model.run import Publication, Run
+from backcast.model.run import Publication, Run, lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.plan.estimate import Rate
 from backcast.ports import Clock, RunReader
@@ -28,7 +28,7 @@ def status(reader: RunReader, run_id: str) -> Status:
     rate = sum(record.digest.rows for record in records) / seconds if seconds else None
     left = counts[ChunkState.PENDING] + counts[ChunkState.RUNNING]
     done = counts[ChunkState.STAGED]
-    holder = reader.holder(f"run:{run.run_id}")
+    holder = reader.holder(lease_name(run.run_id))
     newest = publications[-1] if publications else None
     command, because = advice(run, newest, working=holder is not None)
     return Status(
@@ -41,6 +41,7 @@ def status(reader: RunReader, run_id: str) -> Status:
         seconds_left=seconds / done * left if done and left and run.state is RunState.RUNNING else None,
         failed_chunks=tuple(chunk for chunk in chunks if chunk.state is ChunkState.FAILED),
         holder=holder,
+        workers=tuple(reader.workers(run.run_id)),
         restaged=_restaged(amendments(reader.events(run.run_id))),
         verdict=reader.verdict(run.run_id),
         publication=newest,
@@ -125,7 +126,7 @@ def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) ->
         if run.state not in (*_WORKING, RunState.PLANNED, RunState.APPROVED, RunState.STAGED):
             return run
         now = clock.monotonic()
-        idle_since = None if reader.holder(f"run:{run.run_id}") else idle_since or now
+        idle_since = None if reader.holder(lease_name(run.run_id)) else idle_since or now
         if idle_since is not None and now - idle_since > _STALLED_SECONDS:
             command, because = advice(run, None, working=False)
             raise Failed(f"run {run.run_id} is {run.state} and nobody works on it: {because}", hint=command)

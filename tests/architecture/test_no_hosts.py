@@ -25,7 +25,7 @@ FORBIDDEN = re.compile("|".join([*REGISTRIES, *PATHS, INDEX]), re.IGNORECASE)
 
 def project_files() -> list[Path]:
     """Everything that is kept in git, found without git: a machine needs only Python, Java and make."""
-    top = [path for path in ROOT.iterdir() if path.is_file() and path.name != "uv.lock"]
+    top = [path for path in ROOT.iterdir() if path.is_file() and path.name not in (".git", "uv.lock")]
     below = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
     return [path for path in top + below if "__pycache__" not in path.parts]
 

@@ -190,6 +190,8 @@ class Life:
                 self.run_id = plan.run_id
             case "run":
                 control.run(self.run_id)
+            case "work":
+                control.work(self.run_id, patience=0)
             case "publish":
                 control.publish(self.run_id)
             case "undo":

@@ -76,6 +76,18 @@ def test_kills_around_the_commit_of_an_undo_and_in_gc(real_life: RealLife) -> No
     real_life.check_refs()
 
 
+def test_a_worker_goes_on_when_the_driver_is_killed(real_life: RealLife) -> None:
+    """Two processes with a Spark each; the one that drives dies with a chunk in hand."""
+    real_life.finish("plan")
+    with SparkProcess(real_life.shop.root) as worker:
+        worker.send("worker", run_id=real_life.run_id)
+        real_life.kill("run", "chunk.before-commit:both")
+        assert worker.answer()["state"] == RunState.ACCEPTED
+    real_life.check_ledger()
+    real_life.finish("publish")
+    assert real_life.lake.rows() == OUTSIDE + NEW
+
+
 def test_kills_while_a_live_row_is_restaged(real_life: RealLife) -> None:
     """What the new stage holds stays there, whichever command goes on; the row is in the result once."""
     real_life.shop.configure(real_life.lake.root, live="restage", chunks_per_job=1)

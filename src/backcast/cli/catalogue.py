@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Runs": {
         "status": "Say where a run stands and what to type next.",
         "list": "List runs, newest first.",
+        "worker": "Compute chunks of a run beside the process that drives it.",
         "wait": "Wait until a run is done or needs a person.",
         "logs": "Print the recorded events of a run.",
         "retry": "Put failed chunks back and run again.",

@@ -35,11 +35,11 @@ def main() -> int:
         from backcast.testing.faults import arm_from_environment
 
         arm_from_environment()
-    worker = Worker(messages)
-    return worker.work(_jobs(worker.busy))
+    performer = Performer(messages)
+    return performer.work(_jobs(performer.busy))
 
 
-class Worker:
+class Performer:
     """Performs jobs one after the other on one control plane, which the first job opens."""
 
     def __init__(self, messages: int) -> None:
@@ -98,6 +98,8 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
             return control.plan(Request.model_validate(given["request"]), record=given["record"])
         case "run":
             return control.run(given["run_id"], on_progress)
+        case "worker":
+            return control.work(given["run_id"], on_progress)
         case "retry":
             return control.retry(given["run_id"], on_progress)
         case "validate":

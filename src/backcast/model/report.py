@@ -74,6 +74,8 @@ class Status(Document):
     failed_chunks: tuple[Chunk, ...]
     holder: Lease | None
     """The process that works on it now."""
+    workers: tuple[Lease, ...] = ()
+    """Those that take part beside it."""
     restaged: Restaged | None = None
     verdict: Verdict | None
     publication: Publication | None

@@ -41,6 +41,8 @@ class Chunk(Document):
     attempts: int = 0
     token: int | None = None
     """Fencing token of the claim that produced, or is producing, it."""
+    lease: int | None = None
+    """Token of the lease under which it was claimed; without that lease the claim is worth nothing."""
     version: str | None = None
     """Staged version of the commit that holds it."""
     output_rows: int | None = None
@@ -131,5 +133,15 @@ class Lease(Document):
 
 
 def lease_name(run_id: str) -> str:
-    """The lease that whoever works on the run must hold."""
+    """The lease of the run's driver: who holds it decides what happens to the run."""
     return f"run:{run_id}"
+
+
+def worker_lease_name(run_id: str, worker: str) -> str:
+    """The lease of one worker, which stages chunks of the run and decides nothing. A run has any number of them."""
+    return f"{lease_name(run_id)}/worker/{worker}"
+
+
+def turn_lease_name(run_id: str) -> str:
+    """The lease of whoever commits to the run's stage right now."""
+    return f"{lease_name(run_id)}/turn"

@@ -21,6 +21,10 @@ class TimeClause(Document):
     time: TimeColumn
     ranges: tuple[tuple[str, str], ...]
 
+    @property
+    def column(self) -> str:
+        return self.time.column
+
 
 class ValueClause(Document):
     """The column equals one of the values: what `--where tenant=T-41` asks for.

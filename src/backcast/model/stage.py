@@ -11,6 +11,8 @@ from backcast.model.run import Event
 from backcast.model.table import Stage
 
 REF_PREFIX = "backcast_"
+READY = "stage.ready"
+"""The event after which workers may write to the stage whose branch it names."""
 
 
 def _ref(run_id: str) -> str:
@@ -61,6 +63,11 @@ def recorded_stage(run_id: str, events: Iterable[Event]) -> Stage:
     """The stage that the run works on now. Raises StateConflict when it never started."""
     known = list(events)
     return stage_of(run_id, recorded_base(known), len(amendments(known)))
+
+
+def is_ready(stage: Stage, events: Iterable[Event]) -> bool:
+    """Whether the run's driver has opened the stage, with all on it that it begins with."""
+    return any(event.name == READY and event.data["branch"] == stage.branch for event in events)
 
 
 def recorded_staged(events: Iterable[Event]) -> str:

@@ -9,7 +9,7 @@ import sysconfig
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -66,7 +66,8 @@ class ProjectModules:
         return {
             key: module
             for key, module in list(sys.modules.items())
-            if key.partition(".")[0] not in _NEVER_TOUCHED and any(self._owns(path) for path in _paths(module))
+            if key.partition(".")[0] not in _NEVER_TOUCHED
+            and any(not _in_environment(path) and self._owns(Path(path)) for path in _paths(module))
         }
 
     def _named_in(self, files: set[Path]) -> set[Path]:
@@ -91,10 +92,7 @@ class ProjectModules:
 
     def _owns(self, path: Path) -> bool:
         """Below the root, and not part of an installed environment that happens to lie there."""
-        absolute = path.resolve()
-        if not absolute.is_relative_to(self.root):
-            return False
-        return not any(absolute.is_relative_to(folder) for folder in _environment_folders())
+        return path.resolve().is_relative_to(self.root) and not _in_environment(str(path))
 
     @contextmanager
     def _first_on_path(self) -> Iterator[None]:
@@ -139,12 +137,12 @@ def unchanged(root: Path, files: Mapping[str, str]) -> bool:
         return False
 
 
-def _paths(module: ModuleType) -> list[Path]:
+def _paths(module: ModuleType) -> list[str]:
     file = getattr(module, "__file__", None)
     if file:
-        return [Path(file)]
+        return [str(file)]
     try:
-        return [Path(each) for each in getattr(module, "__path__", ())]
+        return [str(each) for each in getattr(module, "__path__", ())]
     except (TypeError, KeyError):
         return []
 
@@ -152,9 +150,14 @@ def _paths(module: ModuleType) -> list[Path]:
 def _is_installed(module: ModuleType) -> bool:
     """Part of the interpreter or of an installed package: never a leftover of another project."""
     paths = _paths(module)
-    return not paths or any(
-        path.resolve().is_relative_to(folder) for path in paths for folder in _environment_folders()
-    )
+    return not paths or any(_in_environment(path) for path in paths)
+
+
+@cache
+def _in_environment(path: str) -> bool:
+    """Remembered, because a process has thousands of modules and nearly all of them are installed ones."""
+    absolute = Path(path).resolve()
+    return any(absolute.is_relative_to(folder) for folder in _environment_folders())
 
 
 @lru_cache

@@ -42,6 +42,9 @@ class NoRuns:
     def holder(self, lease: str) -> Lease | None:
         return None
 
+    def workers(self, run_id: str) -> list[Lease]:
+        return []
+
 
 def _unknown(run_id: str) -> NoReturn:
     hint = "make the first plan with `backcast plan PIPELINE --from DAY --to DAY`"

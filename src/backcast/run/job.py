@@ -1,4 +1,4 @@
-"""What one driver needs to work on one run, and the predicate of chunks that share a job."""
+"""What one process needs to work on one run, and the predicate of chunks that share a job."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from backcast.model.run import Run
 from backcast.model.scope import Predicate, TimeClause
 from backcast.ports import Clock, Engine, Store, Target
 from backcast.run.compute import Compute
-from backcast.run.lease import HeldLease
+from backcast.run.lease import EndHolder, HeldLease
 
 
 @dataclass(frozen=True, slots=True)
 class RunJob:
-    """One driver working on one run."""
+    """One process working on one run: its driver, or a worker with a lease of its own."""
 
     run: Run
     manifest: Manifest
@@ -26,6 +26,7 @@ class RunJob:
     compute: Compute
     clock: Clock
     on_progress: OnProgress
+    ended: EndHolder
 
 
 def joined(plans: list[ChunkPlan]) -> Predicate:

@@ -1,4 +1,4 @@
-"""Step 2: manifest -> stage. Chunks are claimed, computed and written to the branch; each commit is recorded.
+"""Step 2: manifest -> stage, as the run's driver does it: open the stage, see every chunk staged, compare, end.
 
 A killed run continues here: chunks that were never recorded are computed again, which is harmless because a chunk
 replaces its own part of the stage. At the end the stage's own history must tell the same story as the ledger.
@@ -6,32 +6,19 @@ replaces its own part of the stage. At the end the stage's own history must tell
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from backcast.errors import (
-    BackcastError,
-    ChunkFailed,
-    Failed,
-    LeaseHeld,
-    OutcomeUnknown,
-    SparkFailed,
-    StateConflict,
-    Unavailable,
-)
+from backcast.errors import ChunkFailed, Failed
 from backcast.faults import point
 from backcast.model.amendment import amendments
-from backcast.model.manifest import ChunkPlan, Manifest
-from backcast.model.partitions import rows_by_chunk
-from backcast.model.report import Progress
-from backcast.model.run import Chunk, Run, StageRecord
-from backcast.model.scope import Predicate
-from backcast.model.stage import recorded_stage
+from backcast.model.run import Chunk, Run
+from backcast.model.stage import READY, is_ready, recorded_stage
 from backcast.model.states import ChunkState, EffectState, RunState
-from backcast.model.table import Stage, StageCommit, StageWrite
-from backcast.run.job import RunJob, joined
+from backcast.model.table import Stage, StageCommit
+from backcast.run.chunks import report, stage_pending, stop_unless_running
+from backcast.run.job import RunJob
 from backcast.run.restage import bring_over, not_on_stage
 
 _RECONCILE_ROUNDS = 3
+_POLL_SECONDS = 0.5
 
 
 def stage_run(job: RunJob) -> Run:
@@ -39,12 +26,14 @@ def stage_run(job: RunJob) -> Run:
     events = job.store.runs.events(job.run.run_id)
     stage, amended = recorded_stage(job.run.run_id, events), amendments(events)
     _open_stage(job, stage)
-    job.store.chunks.begin_attempt(job.run.run_id)
+    job.store.chunks.release_lost(job.run.run_id)
     if amended:
         bring_over(job, stage, amended[-1])
-    _report(job, "computing")
+    if not is_ready(stage, events):
+        job.store.runs.record(job.run.run_id, READY, branch=stage.branch)
+    report(job, "computing")
     for _ in range(_RECONCILE_ROUNDS):
-        _stage_pending(job, stage)
+        _stage_all(job, stage)
         failed = [chunk for chunk in job.store.runs.chunks(job.run.run_id) if chunk.state is ChunkState.FAILED]
         if failed:
             return _end_failed(job, failed)
@@ -73,76 +62,19 @@ def _open_stage(job: RunJob, stage: Stage) -> None:
     point("stage.after-open-record")
 
 
-def _stage_pending(job: RunJob, stage: Stage) -> None:
-    """Claim and write until nothing is pending.
-
-    A group that fails is tried again chunk by chunk, so that one bad chunk is alone.
-    """
-    plans = {chunk.id: chunk for chunk in job.manifest.chunks}
-    group = 1 if job.manifest.scope.exact else job.manifest.settings.chunks_per_job or 1
-    alone = 0
+def _stage_all(job: RunJob, stage: Stage) -> None:
+    """Until every chunk is staged or failed, whoever did it. What dead workers left is done here."""
     while True:
-        point("chunk.before-claim")
-        _stop_if_cancelled(job)
-        claimed = job.store.chunks.claim(job.run.run_id, job.lease.check(), 1 if alone else group)
-        if not claimed:
+        stage_pending(job, stage)
+        for worker in job.store.runs.workers(job.run.run_id):
+            if job.ended(worker.holder):
+                job.store.leases.release(worker)
+        if not job.store.chunks.release_lost(job.run.run_id):
             return
-        point("chunk.after-claim")
-        alone = max(0, alone - 1)
-        try:
-            _stage_group(job, stage, claimed, [plans[chunk.chunk_id] for chunk in claimed])
-        except (LeaseHeld, StateConflict, SparkFailed, OutcomeUnknown, Unavailable):
-            raise
-        except BackcastError as error:
-            names = [chunk.chunk_id for chunk in claimed]
-            if len(claimed) > 1:
-                job.store.chunks.reset(job.run.run_id, names)
-                alone = len(claimed)
-            else:
-                job.store.chunks.failed(job.run.run_id, names, error.message, job.lease.check())
-            job.store.runs.record(job.run.run_id, "chunks.failed", chunks=names, error=error.message)
-        _report(job, f"chunk {claimed[-1].chunk_id}")
-
-
-def _stop_if_cancelled(job: RunJob) -> None:
-    state = job.store.runs.run(job.run.run_id).state
-    if state is not RunState.RUNNING:
-        raise StateConflict(f"run {job.run.run_id} became {state} while chunks were staged; this process stops")
-
-
-def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[ChunkPlan]) -> None:
-    started = job.clock.monotonic()
-    token = claimed[0].token or 0
-    predicate = joined(plans)
-    rows, digest_of = job.engine.observed(job.compute(plans, predicate))
-    write = StageWrite(tuple(plan.id for plan in plans), token, predicate, exact=job.manifest.scope.exact)
-    job.lease.check()
-    effect = job.store.effects.begin(job.run.run_id, "stage.write", str(token), chunks=list(write.chunk_ids))
-    point("chunk.after-write-intent")
-    commit = job.target.write(stage, write, rows)
-    counts = _counts(job.manifest, commit, plans)
-    digest = digest_of()
-    if digest is None or digest.rows != sum(counts.values()):
-        parts: Mapping[str, Predicate] = {"all": predicate}
-        digest = job.engine.digests(job.target.read(commit.version, predicate), parts)["all"]
-    record = StageRecord(
-        run_id=job.run.run_id,
-        token=token,
-        version=commit.version,
-        chunk_ids=write.chunk_ids,
-        digest=digest,
-        seconds=round(job.clock.monotonic() - started, 3),
-    )
-    job.store.chunks.staged(record, counts, job.lease.check())
-    point("chunk.after-record")
-    job.store.effects.end(effect, EffectState.LANDED, version=commit.version)
-
-
-def _counts(manifest: Manifest, commit: StageCommit, plans: list[ChunkPlan]) -> dict[str, int]:
-    """Rows per chunk from the committed files' metadata. An exact chunk is alone in its commit."""
-    if len(plans) == 1:
-        return {plans[0].id: commit.rows}
-    return rows_by_chunk(commit.added, tuple(plans), manifest.target.identity)
+        job.lease.check()
+        stop_unless_running(job)
+        job.clock.sleep(_POLL_SECONDS)
+        report(job, "waiting for workers")
 
 
 def _strayed(job: RunJob, history: tuple[StageCommit, ...]) -> list[str]:
@@ -183,19 +115,4 @@ def _end_failed(job: RunJob, failed: list[Chunk]) -> Run:
         hint=f"mend the cause, then: backcast retry {job.run.run_id}",
         run=job.run.run_id,
         chunk=failed[0].chunk_id,
-    )
-
-
-def _report(job: RunJob, message: str) -> None:
-    chunks = job.store.runs.chunks(job.run.run_id)
-    records = job.store.runs.stage_records(job.run.run_id)
-    job.on_progress(
-        Progress(
-            step="stage",
-            message=message,
-            done=sum(1 for chunk in chunks if chunk.state is ChunkState.STAGED),
-            total=len(chunks),
-            rows=sum(chunk.output_rows or 0 for chunk in chunks),
-            seconds=sum(record.seconds for record in records),
-        )
     )

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, and_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, update
 
 from backcast.errors import StateConflict, UnknownName
-from backcast.model.run import Chunk, Lease, StageRecord, lease_name
+from backcast.model.run import Chunk, Lease, StageRecord, lease_name, worker_lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.store import events, leases, reader
 from backcast.store.dialect import StoreNow
 from backcast.store.engine import Database, fields, now
 from backcast.store.schema import chunks, stage_records
+from backcast.store.schema import leases as lease_rows
 
 _CLEAN = {
     "state": ChunkState.PENDING.value,
     "token": None,
+    "lease": None,
     "version": None,
     "output_rows": None,
     "started_at": None,
@@ -43,12 +45,17 @@ class SqlChunks:
                     run_id=run_id,
                     state=run.state.value,
                 )
-            return _claim(connection, run_id, limit)
+            return _claim(connection, run_id, lease, limit)
 
-    def begin_attempt(self, run_id: str) -> None:
+    def release_lost(self, run_id: str) -> int:
         with self._database.write() as connection:
+            alive = select(lease_rows.c.token).where(lease_rows.c.expires_at > StoreNow())
+            lost = or_(chunks.c.lease.is_(None), chunks.c.lease.not_in(alive))
             running = and_(chunks.c.run_id == run_id, chunks.c.state == ChunkState.RUNNING.value)
-            connection.execute(update(chunks).where(running).values(_CLEAN))
+            connection.execute(update(chunks).where(running, lost).values(_CLEAN))
+            unfinished = chunks.c.state.in_((ChunkState.PENDING.value, ChunkState.RUNNING.value))
+            query = select(func.count()).select_from(chunks).where(chunks.c.run_id == run_id, unfinished)
+            return int(connection.execute(query).scalar_one())
 
     def staged(self, record: StageRecord, rows: dict[str, int], lease: Lease) -> None:
         """A chunk that `rows` does not name wrote no row."""
@@ -95,7 +102,7 @@ class SqlChunks:
                 )
 
 
-def _claim(connection: Connection, run_id: str, limit: int) -> list[Chunk]:
+def _claim(connection: Connection, run_id: str, lease: Lease, limit: int) -> list[Chunk]:
     pending = and_(chunks.c.run_id == run_id, chunks.c.state == ChunkState.PENDING.value)
     query = select(chunks.c.ordinal).where(pending).order_by(chunks.c.ordinal).limit(max(limit, 0))
     ordinals = list(connection.execute(query).scalars())
@@ -107,6 +114,7 @@ def _claim(connection: Connection, run_id: str, limit: int) -> list[Chunk]:
         **_CLEAN,
         "state": ChunkState.RUNNING.value,
         "token": leases.next_token(connection),
+        "lease": lease.token,
         "started_at": StoreNow(),
         "attempts": chunks.c.attempts + 1,
     }
@@ -116,9 +124,9 @@ def _claim(connection: Connection, run_id: str, limit: int) -> list[Chunk]:
 
 
 def _fence(connection: Connection, run_id: str, lease: Lease) -> None:
-    if lease.name != lease_name(run_id):
+    if lease.name != lease_name(run_id) and not lease.name.startswith(worker_lease_name(run_id, "")):
         raise StateConflict(f"the lease {lease.name} gives no right on {run_id}", run_id=run_id, lease=lease)
-    leases.require(connection, run_id, lease.token)
+    leases.require(connection, run_id, lease.token, lease.name)
 
 
 def _running(run_id: str, chunk_ids: Sequence[str]) -> ColumnElement[bool]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, delete, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, or_, select, update
 
 from backcast.errors import LeaseHeld, StateConflict
-from backcast.model.run import Holder, Lease, lease_name
+from backcast.model.run import Holder, Lease, lease_name, worker_lease_name
 from backcast.store.dialect import StoreNow
 from backcast.store.engine import Database, now
 from backcast.store.schema import leases, tokens
 
 FENCING = "fencing"
+_KEPT = timedelta(hours=1)
 
 
 class SqlLeases:
@@ -63,10 +64,9 @@ def next_token(connection: Connection) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def require(connection: Connection, run_id: str, token: int) -> None:
-    """Fence off everyone but the holder of the run's lease."""
-    name = lease_name(run_id)
-    held = current(connection, name)
+def require(connection: Connection, run_id: str, token: int, name: str = "") -> None:
+    """Fence off everyone but the holder of the run's lease, or of that name's."""
+    held = current(connection, name or lease_name(run_id))
     if held is None or held.token != token:
         raise StateConflict(
             f"the lease on {run_id} was lost: another process may be working on it",
@@ -77,6 +77,14 @@ def require(connection: Connection, run_id: str, token: int) -> None:
         )
 
 
+def of_workers(connection: Connection, run_id: str) -> list[Lease]:
+    """Leases of the run's workers that have not ended."""
+    first = worker_lease_name(run_id, "")
+    named = leases.c.name.between(first, f"{first}\U0010ffff")
+    rows = connection.execute(select(leases).where(named, leases.c.expires_at > StoreNow()).order_by(leases.c.name))
+    return [_lease(row) for row in rows.mappings()]
+
+
 def _find(connection: Connection, name: str, *further: ColumnElement[bool]) -> Lease | None:
     row = connection.execute(select(leases).where(leases.c.name == name, *further)).mappings().one_or_none()
     return None if row is None else _lease(row)
@@ -85,7 +93,9 @@ def _find(connection: Connection, name: str, *further: ColumnElement[bool]) -> L
 def _grant(connection: Connection, name: str, holder: Holder, seconds: float) -> Lease:
     expires_at = now(connection) + timedelta(seconds=seconds)
     lease = Lease(name=name, token=next_token(connection), holder=holder, expires_at=expires_at)
-    connection.execute(delete(leases).where(leases.c.name == name))
+    # Workers have names of their own, so the leases of those that died are nobody's to replace.
+    long_ended = leases.c.expires_at < now(connection) - _KEPT
+    connection.execute(delete(leases).where(or_(leases.c.name == name, long_ended)))
     connection.execute(leases.insert().values(_row(lease)))
     return lease
 

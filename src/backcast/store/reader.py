@@ -94,6 +94,10 @@ class SqlRunReader:
         with self._database.read() as connection:
             return lease_rows.current(connection, lease)
 
+    def workers(self, run_id: str) -> list[Lease]:
+        with self._database.read() as connection:
+            return lease_rows.of_workers(connection, find(connection, run_id).run_id)
+
 
 def find(connection: Connection, name: str) -> Run:
     """The run of that id, or the only one whose id begins so."""

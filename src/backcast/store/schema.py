@@ -17,7 +17,7 @@ from sqlalchemy import (
 
 from backcast.store.dialect import Instant
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every schema this code can upgrade from, oldest first; the last is what it works with."""
 
 VERSION_TABLE = "store_version"
@@ -78,6 +78,7 @@ chunks = Table(
     Column("state", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("token", BigInteger),
+    Column("lease", BigInteger),
     Column("version", Text),
     Column("output_rows", BigInteger),
     Column("started_at", Instant),

@@ -9,7 +9,7 @@ import pytest
 
 from backcast.errors import InvalidRequest, StateConflict, UnknownName
 from backcast.model.digest import Digest
-from backcast.model.run import Chunk, Lease, StageRecord, lease_name
+from backcast.model.run import Chunk, Lease, StageRecord, lease_name, worker_lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.testing import store_workers as workers
 from backcast.testing.samples import sample_holder, sample_manifest
@@ -110,11 +110,35 @@ class LedgerContract:
         with pytest.raises(StateConflict):
             store.chunks.claim(run_id, other, 1)
 
+    def test_workers_claim_beside_the_driver_until_their_leases_end(self, store: SqlStore) -> None:
+        run_id, lease = running(store, 6)
+        one, two = (
+            store.leases.acquire(worker_lease_name(run_id, each), sample_holder(), 60) for each in ("one", "two")
+        )
+        assert [each.name for each in store.runs.workers(run_id)] == [one.name, two.name]
+        claims = [store.chunks.claim(run_id, each, 2) for each in (lease, one, two)]
+        assert len({chunk.chunk_id for claimed in claims for chunk in claimed}) == 6
+        store.chunks.staged(record_of(claims[1]), {}, one)
+        store.leases.release(two)
+        assert store.chunks.release_lost(run_id) == 4, "two that the driver works on, two that are pending again"
+        states = [chunk.state for chunk in store.runs.chunks(run_id)]
+        assert states == [ChunkState.RUNNING] * 2 + [ChunkState.STAGED] * 2 + [ChunkState.PENDING] * 2
+        with pytest.raises(StateConflict, match="lease"):
+            store.chunks.staged(record_of(claims[2]), {}, two)
+        assert [each.name for each in store.runs.workers(run_id)] == [one.name]
+
+    def test_a_drivers_claims_do_not_outlive_its_lease(self, store: SqlStore) -> None:
+        run_id, lease = running(store, 3)
+        store.chunks.claim(run_id, lease, 2)
+        store.leases.take_over(lease, sample_holder(), 60)
+        assert store.chunks.release_lost(run_id) == 3
+        assert {chunk.state for chunk in store.runs.chunks(run_id)} == {ChunkState.PENDING}
+
     def test_a_claim_that_was_given_to_another_is_not_recorded(self, store: SqlStore) -> None:
         """The late commit of an earlier attempt: the lease is right, the claim's token is not."""
         run_id, lease = running(store, 3)
         late = store.chunks.claim(run_id, lease, 2)
-        store.chunks.begin_attempt(run_id)
+        store.chunks.reset(run_id, [chunk.chunk_id for chunk in late])
         assert {chunk.state for chunk in store.runs.chunks(run_id)} == {ChunkState.PENDING}
         fresh = store.chunks.claim(run_id, lease, 3)
         with pytest.raises(StateConflict):
@@ -140,7 +164,7 @@ class LedgerContract:
         assert (failed.state, failed.error) == (ChunkState.FAILED, "division by zero")
         with pytest.raises(StateConflict):
             store.chunks.failed(run_id, ["2025-01-01"], "again", lease)
-        store.chunks.begin_attempt(run_id)
+        assert store.chunks.release_lost(run_id) == 1
         assert store.runs.chunks(run_id)[0].state is ChunkState.FAILED
         store.chunks.reset(run_id, ["2025-01-01"])
         clean = store.runs.chunks(run_id)[0]

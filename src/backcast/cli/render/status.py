@@ -47,7 +47,7 @@ def render_status(status: Status, now: datetime) -> RenderableType:
             [
                 ("change", change_lines(status.manifest)),
                 ("chunks", _chunks(status)),
-                ("at work", _holder(status.holder)),
+                ("at work", _at_work(status)),
                 ("restaged", _restaged(status)),
                 ("verdict", _verdict(status)),
                 ("live rows", [live_policy_sentence(status.manifest.settings.live_policy)] if _matters(status) else []),
@@ -100,15 +100,14 @@ def _chunks(status: Status) -> list[RenderableType]:
     return [*lines, ", ".join(pace)]
 
 
-def _holder(lease: Lease | None) -> list[RenderableType]:
-    if lease is None:
-        return []
-    return [
-        text(
-            f"process {lease.holder.pid} on {lease.holder.host.partition('/')[0]}",
-            (f", lease until {moment(lease.expires_at)}", QUIET),
-        )
-    ]
+def _at_work(status: Status) -> list[RenderableType]:
+    driver = [_process("process", status.holder)] if status.holder else []
+    return [*driver, *(_process("worker", each) for each in status.workers)]
+
+
+def _process(what: str, lease: Lease) -> RenderableType:
+    where = lease.holder.host.partition("/")[0]
+    return text(f"{what} {lease.holder.pid} on {where}", (f", lease until {moment(lease.expires_at)}", QUIET))
 
 
 def _restaged(status: Status) -> list[RenderableType]:

@@ -7,12 +7,14 @@ the way (deletion vectors, change data feed, clean-up of the log) is switched of
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from backcast import faults
 from backcast.model.scope import Predicate
 from backcast.model.table import Stage, StageCommit, StageWrite
+from backcast.ports import Turn
 from backcast.spark.delta.handle import STAGES, DeltaHandle, Version
 from backcast.spark.predicates import to_sql
 from backcast.targets.delta.commits import find_commit, stage_note
@@ -61,10 +63,16 @@ def _protocol(base: Version) -> dict[str, Any]:
     return protocol
 
 
-def write_stage(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: DataFrame) -> StageCommit:
-    """Replace the predicate's rows on the stage in one commit; rows beside it in the same files are carried over."""
+def write_stage(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> StageCommit:
+    """Replace the predicate's rows on the stage in one commit; rows beside it in the same files are carried over.
+
+    Delta tells writers of other partitions apart by itself. Where the predicate is about other columns, every file
+    that somebody else adds might matter, and the job itself waits for its turn.
+    """
     faults.point("chunk.before-commit")
-    where = to_sql(write.predicate, handle.at().layout.types)
+    layout = handle.at().layout
+    where = to_sql(write.predicate, layout.types)
+    apart = {clause.column for clause in write.predicate.clauses} <= set(layout.partition_columns)
     writer = (
         rows.write.format("delta")
         .mode("overwrite")
@@ -74,7 +82,7 @@ def write_stage(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: Data
         .option("txnAppId", f"backcast:{stage.run_id}:{write.token}")
         .option("txnVersion", "1")
     )
-    with staging_errors(write, NOT_LANDED):
+    with staging_errors(write, NOT_LANDED), nullcontext() if apart else turn():
         writer.save(f"{handle.root.path}/{STAGES}/{stage.branch}")
     faults.point("chunk.after-commit")
     return find_commit(handle, stage, write.token)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from backcast.model.finding import Finding
 from backcast.model.scope import EVERYTHING, Predicate
 from backcast.model.table import Carry, Change, FileList, Forget, Movement, NetChange, Stage, StageCommit, StageWrite
+from backcast.ports import Turn
 from backcast.spark.delta.reader import DeltaReader
 from backcast.targets.delta import carry as carrying
 from backcast.targets.delta import change as folding
@@ -27,9 +29,9 @@ class DeltaTarget(DeltaReader):
         with self._errors("opening a stage on"):
             staging.open_stage(self._handle, stage, scope)
 
-    def write(self, stage: Stage, write: StageWrite, rows: DataFrame) -> StageCommit:
+    def write(self, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn = nullcontext) -> StageCommit:
         with self._errors("writing to the stage of"):
-            return staging.write_stage(self._handle, stage, write, rows)
+            return staging.write_stage(self._handle, stage, write, rows, turn)
 
     def carry(self, stage: Stage, carry: Carry) -> None:
         with self._errors("carrying chunks to the stage of"):

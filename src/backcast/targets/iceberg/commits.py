@@ -53,6 +53,11 @@ def history(handle: TableHandle, stage: Stage) -> tuple[StageCommit, ...]:
     return tuple(found)
 
 
+def has_commit(handle: TableHandle, stage: Stage, token: int) -> bool:
+    """Whether a commit with that token is on the stage."""
+    return any(each.summary().get(TOKEN) == str(token) for each in _own_snapshots(handle.load(), stage))
+
+
 def find_commit(handle: TableHandle, stage: Stage, token: int) -> StageCommit:
     """The newest commit with that token. Never the branch's head as such: it says nothing about who wrote it."""
     table = handle.load()

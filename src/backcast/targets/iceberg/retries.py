@@ -9,6 +9,9 @@ from backcast.spark.gateway import find_cause, is_jvm_error
 REF_ATTEMPTS = 20
 """Changes of refs are small, and Iceberg never retries them itself."""
 
+COMMIT_ATTEMPTS = 20
+"""Commits of files that are written already."""
+
 WRITE_ATTEMPTS = 4
 """Each repeats a whole job, after Iceberg's own retries were used up."""
 

@@ -1,0 +1,105 @@
+"""Chunks claimed, computed and written to the stage, by whoever takes part in a run: its driver or a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from backcast.errors import BackcastError, LeaseHeld, OutcomeUnknown, SparkFailed, StateConflict, Unavailable
+from backcast.faults import point
+from backcast.model.manifest import ChunkPlan, Manifest
+from backcast.model.partitions import rows_by_chunk
+from backcast.model.report import Progress
+from backcast.model.run import Chunk, StageRecord
+from backcast.model.scope import Predicate
+from backcast.model.states import ChunkState, EffectState, RunState
+from backcast.model.table import Stage, StageCommit, StageWrite
+from backcast.run.job import RunJob, joined
+from backcast.run.turn import turn
+
+
+def stage_pending(job: RunJob, stage: Stage) -> None:
+    """Claim and write until nothing is pending.
+
+    A group that fails is tried again chunk by chunk, so that one bad chunk is alone.
+    """
+    plans = {chunk.id: chunk for chunk in job.manifest.chunks}
+    group = 1 if job.manifest.scope.exact else job.manifest.settings.chunks_per_job or 1
+    alone = 0
+    while True:
+        point("chunk.before-claim")
+        stop_unless_running(job)
+        claimed = job.store.chunks.claim(job.run.run_id, job.lease.check(), 1 if alone else group)
+        if not claimed:
+            return
+        point("chunk.after-claim")
+        alone = max(0, alone - 1)
+        try:
+            _stage_group(job, stage, claimed, [plans[chunk.chunk_id] for chunk in claimed])
+        except (LeaseHeld, StateConflict, SparkFailed, OutcomeUnknown, Unavailable):
+            raise
+        except BackcastError as error:
+            names = [chunk.chunk_id for chunk in claimed]
+            job.lease.check()
+            if len(claimed) > 1:
+                job.store.chunks.reset(job.run.run_id, names)
+                alone = len(claimed)
+            else:
+                job.store.chunks.failed(job.run.run_id, names, error.message, job.lease.check())
+            job.store.runs.record(job.run.run_id, "chunks.failed", chunks=names, error=error.message)
+        report(job, f"chunk {claimed[-1].chunk_id}")
+
+
+def stop_unless_running(job: RunJob) -> None:
+    state = job.store.runs.run(job.run.run_id).state
+    if state is not RunState.RUNNING:
+        raise StateConflict(f"run {job.run.run_id} became {state} while chunks were staged; this process stops")
+
+
+def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[ChunkPlan]) -> None:
+    started = job.clock.monotonic()
+    token = claimed[0].token or 0
+    predicate = joined(plans)
+    rows, digest_of = job.engine.observed(job.compute(plans, predicate))
+    write = StageWrite(tuple(plan.id for plan in plans), token, predicate, exact=job.manifest.scope.exact)
+    job.lease.check()
+    effect = job.store.effects.begin(job.run.run_id, "stage.write", str(token), chunks=list(write.chunk_ids))
+    point("chunk.after-write-intent")
+    commit = job.target.write(stage, write, rows, lambda: turn(job))
+    counts = _counts(job.manifest, commit, plans)
+    digest = digest_of()
+    if digest is None or digest.rows != sum(counts.values()):
+        parts: Mapping[str, Predicate] = {"all": predicate}
+        digest = job.engine.digests(job.target.read(commit.version, predicate), parts)["all"]
+    record = StageRecord(
+        run_id=job.run.run_id,
+        token=token,
+        version=commit.version,
+        chunk_ids=write.chunk_ids,
+        digest=digest,
+        seconds=round(job.clock.monotonic() - started, 3),
+    )
+    job.store.chunks.staged(record, counts, job.lease.check())
+    point("chunk.after-record")
+    job.store.effects.end(effect, EffectState.LANDED, version=commit.version)
+
+
+def _counts(manifest: Manifest, commit: StageCommit, plans: list[ChunkPlan]) -> dict[str, int]:
+    """Rows per chunk from the committed files' metadata. An exact chunk is alone in its commit."""
+    if len(plans) == 1:
+        return {plans[0].id: commit.rows}
+    return rows_by_chunk(commit.added, tuple(plans), manifest.target.identity)
+
+
+def report(job: RunJob, message: str) -> None:
+    chunks = job.store.runs.chunks(job.run.run_id)
+    records = job.store.runs.stage_records(job.run.run_id)
+    job.on_progress(
+        Progress(
+            step="stage",
+            message=message,
+            done=sum(1 for chunk in chunks if chunk.state is ChunkState.STAGED),
+            total=len(chunks),
+            rows=sum(chunk.output_rows or 0 for chunk in chunks),
+            seconds=sum(record.seconds for record in records),
+        )
+    )

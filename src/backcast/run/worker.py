@@ -1,0 +1,40 @@
+"""A worker stages chunks of a run that another process drives. It decides nothing about the run.
+
+It can be killed at any moment: its chunks are pending again once its lease has ended, and what it commits after that
+is a stray that the driver finds before the run counts as staged.
+"""
+
+from __future__ import annotations
+
+from backcast.errors import StateConflict
+from backcast.model.run import Run, lease_name
+from backcast.model.stage import is_ready, recorded_stage
+from backcast.model.states import RunState
+from backcast.model.table import Stage
+from backcast.run.chunks import stage_pending
+from backcast.run.job import RunJob
+
+_POLL_SECONDS = 0.5
+
+
+def take_part(job: RunJob, stage: Stage) -> Run:
+    """Until the run is no longer running, works on another stage, or is driven by nobody. The run as it is then."""
+    runs, run_id = job.store.runs, job.run.run_id
+    while True:
+        run, events = runs.run(run_id), runs.events(run_id)
+        driver = runs.holder(lease_name(run_id))
+        driven = driver is not None and not job.ended(driver.holder)
+        if run.state is not RunState.RUNNING or not driven or recorded_stage(run_id, events) != stage:
+            return run
+        if is_ready(stage, events):
+            _stage_what_is_pending(job, stage)
+        job.lease.check()
+        job.clock.sleep(_POLL_SECONDS)
+
+
+def _stage_what_is_pending(job: RunJob, stage: Stage) -> None:
+    try:
+        stage_pending(job, stage)
+    except StateConflict:
+        if job.store.runs.run(job.run.run_id).state is RunState.RUNNING:
+            raise

@@ -1,0 +1,108 @@
+"""How rows take the place of others on a stage: whole files after a job without a commit, or rows by two commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from backcast import faults
+from backcast.errors import StateConflict
+from backcast.model.table import Stage, StageWrite
+from backcast.ports import Turn
+from backcast.spark.gateway import NOT_LANDED, find_cause, is_jvm_error
+from backcast.spark.iceberg.expressions import to_expression
+from backcast.spark.iceberg.handle import TableHandle, ref_of
+from backcast.spark.predicates import to_sql
+from backcast.targets.iceberg.commits import has_commit, stage_properties
+from backcast.targets.iceberg.retries import COMMIT_ATTEMPTS, WRITE_ATTEMPTS, retrying
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_OPEN_FILES = 50
+"""A file being written holds megabytes: a task must not have one open for every partition of a big group."""
+
+
+def replace_files(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> None:
+    """A job writes the files, and a commit of its own puts them in place of those that the predicate covers.
+
+    So jobs run side by side while commits queue, and a commit that lost a race is repeated without its job.
+    """
+    job = uuid4().hex
+    written = handle.java("spark.FileRewriteCoordinator").get()
+    # Iceberg keeps what was written under this option in memory and leaves the commit to whoever asks for it.
+    _writer(handle, stage, write, rows).option("rewritten-file-scan-task-set-id", job).append()
+    table = handle.load()
+    try:
+        files = list(handle.items(written.fetchNewFiles(table, job)))
+    finally:
+        written.clearRewrite(table, job)
+    faults.point("chunk.before-commit")
+    with turn():
+        for attempt in retrying(COMMIT_ATTEMPTS):
+            with attempt:
+                _commit(handle, stage, write, files)
+
+
+def _commit(handle: TableHandle, stage: Stage, write: StageWrite, files: list[Any]) -> None:
+    """Compare and set the table's metadata, once. A refusal counts only when the commit is not there: a catalog that
+    repeats a statement whose answer was lost is refused by its own first one.
+    """
+    table = handle.load()
+    if ref_of(table, stage.branch) is None:
+        # Iceberg would make the branch anew, at the live head, for a process that outlived a cancelled run.
+        raise StateConflict(f"there is no branch {stage.branch}", hint="run the same command again")
+    transaction = table.newTransaction()
+    where = to_expression(handle, write.predicate, handle.types(table))
+    overwrite = transaction.newOverwrite().overwriteByRowFilter(where).toBranch(stage.branch)
+    for data_file in files:
+        overwrite.addFile(data_file)
+    for key, value in stage_properties(stage.run_id, write.chunk_ids, write.token).items():
+        overwrite.set(key, value)
+    overwrite.commit()
+    try:
+        transaction.underlyingOps().commit(transaction.startMetadata(), transaction.currentMetadata())
+    except Exception as error:
+        if not is_jvm_error(error) or not find_cause(error, NOT_LANDED) or not has_commit(handle, stage, write.token):
+            raise
+
+
+def replace_rows(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> None:
+    """Two commits, both with the token: a late DELETE of a stale process is as much a stray as its rows would be.
+
+    Nothing is recorded before the second has landed, so a stage cut short between them counts as not written.
+    """
+    where = to_sql(write.predicate, handle.types(handle.load()))
+    with turn():
+        faults.point("chunk.before-commit")
+        for attempt in retrying(WRITE_ATTEMPTS):
+            with attempt:
+                with _session_properties(handle, stage_properties(stage.run_id, write.chunk_ids, write.token)):
+                    handle.spark.sql(f"DELETE FROM {handle.branch(stage.branch)} WHERE {where}")
+                _writer(handle, stage, write, rows).append()
+
+
+@contextmanager
+def _session_properties(handle: TableHandle, properties: dict[str, str]) -> Iterator[None]:
+    """SQL takes no write options: the session's settings are the only way to a snapshot property."""
+    names = {f"spark.sql.iceberg.snapshot-property.{key}": value for key, value in properties.items()}
+    for name, value in names.items():
+        handle.spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in names:
+            handle.spark.conf.unset(name)
+
+
+def _writer(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFrame) -> Any:
+    """Always on the branch: whatever becomes of an option, nothing written here may reach the live table."""
+    writer = rows.writeTo(handle.branch(stage.branch))
+    for key, value in stage_properties(stage.run_id, write.chunk_ids, write.token).items():
+        writer = writer.option(f"snapshot-property.{key}", value)
+    if len(write.chunk_ids) > _OPEN_FILES:
+        # Rows are sorted by partition first, so that a task writes one file after the other.
+        writer = writer.option("fanout-enabled", "false")
+    return writer
