@@ -25,6 +25,7 @@ from backcast.model.states import RunState
 from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
 from backcast.run.lease import HeldLease, acquire
+from backcast.run.worker import TAKES_PART
 from backcast.spark.gateway import jvm_errors
 from backcast.validate.diff import diff as diff_step
 
@@ -96,7 +97,7 @@ class ControlPlane:
             return HeldRun(self.world, run.run_id, lease, on_progress).run()
 
     def work(self, run_id: str, on_progress: OnProgress = quiet, *, patience: float = 60.0) -> Run:
-        """Take part in a run until it is not running any more: beside its driver, or as that when it has none.
+        """Take part in a run until its stage is judged: beside its driver, or as that when it has none.
 
         Waits that many seconds for a run that nobody has started yet. The run as it is then.
         """
@@ -109,7 +110,7 @@ class ControlPlane:
                 raise StateConflict(f"run {run.run_id} is {run.state}", hint=f"start it: backcast run {run.run_id}")
             clock.sleep(0.5)
             run = runs.run(run.run_id)
-        while run.state is RunState.RUNNING:
+        while run.state in TAKES_PART:
             run = self._take_part(run.run_id, on_progress)
         return run
 

@@ -12,6 +12,7 @@ from backcast.plan.estimate import Rate
 from backcast.ports import Clock, RunReader
 
 _WORKING = (RunState.RUNNING, RunState.PUBLISHING, RunState.UNDOING, RunState.CANCELLING)
+_BEFORE_VERDICT = (RunState.PLANNED, RunState.APPROVED, RunState.STAGED)
 _LETTERS = {ChunkState.PENDING: ".", ChunkState.RUNNING: ">", ChunkState.STAGED: "#", ChunkState.FAILED: "x"}
 _LOOK_BACK = 20
 _STALLED_SECONDS = 10.0
@@ -24,7 +25,8 @@ def status(reader: RunReader, run_id: str) -> Status:
     publications = reader.publications(run.run_id)
     counts = {state: sum(1 for chunk in chunks if chunk.state is state) for state in ChunkState}
     rows = sum(chunk.output_rows or 0 for chunk in chunks)
-    seconds = sum(record.seconds for record in records)
+    workers = reader.workers(run.run_id)
+    seconds = sum(record.seconds for record in records) / (1 + len(workers))
     rate = sum(record.digest.rows for record in records) / seconds if seconds else None
     left = counts[ChunkState.PENDING] + counts[ChunkState.RUNNING]
     done = counts[ChunkState.STAGED]
@@ -41,7 +43,7 @@ def status(reader: RunReader, run_id: str) -> Status:
         seconds_left=seconds / done * left if done and left and run.state is RunState.RUNNING else None,
         failed_chunks=tuple(chunk for chunk in chunks if chunk.state is ChunkState.FAILED),
         holder=holder,
-        workers=tuple(reader.workers(run.run_id)),
+        workers=tuple(workers),
         restaged=_restaged(amendments(reader.events(run.run_id))),
         verdict=reader.verdict(run.run_id),
         publication=newest,
@@ -89,7 +91,7 @@ _ADVICE: dict[RunState, tuple[str, str]] = {
 
 def advice(run: Run, publication: Publication | None, *, working: bool) -> tuple[str, str]:
     """The command to type next, and one sentence about where the run stands."""
-    if run.state in _WORKING and working:
+    if run.state in (*_WORKING, *_BEFORE_VERDICT) and working:
         return f"backcast wait {run.run_id}", f"{run.state}: a process works on it right now"
     if run.state is RunState.SUPERSEDED:
         return "", f"superseded by {run.superseded_by}"
@@ -123,7 +125,7 @@ def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) ->
     idle_since: float | None = None
     while True:
         run = reader.run(run_id)
-        if run.state not in (*_WORKING, RunState.PLANNED, RunState.APPROVED, RunState.STAGED):
+        if run.state not in (*_WORKING, *_BEFORE_VERDICT):
             return run
         now = clock.monotonic()
         idle_since = None if reader.holder(lease_name(run.run_id)) else idle_since or now

@@ -6,7 +6,9 @@ Beside it a live writer appends in and out of scope and a reader polls. Real kil
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from typing import Any
 
 import pytest
 
@@ -15,12 +17,12 @@ from backcast.model.pipeline import TableFormat
 from backcast.model.states import RunState
 from tests.crash.lake import NEW, OLD, OUTSIDE, SCOPE_DAYS
 from tests.crash.life import Life, verb_of
+from tests.crash.witness import View
 
-TO_PUBLISH = [name for name in POINTS if verb_of(name) in ("plan", "run", "publish")]
-TO_UNDO = [name for name in POINTS if verb_of(name) == "undo"]
-TO_CANCEL = [name for name in POINTS if verb_of(name) == "cancel"]
-TO_GC = [name for name in POINTS if verb_of(name) == "gc"]
-TO_RESTAGE = [name for name in POINTS if verb_of(name) == "restage"]
+TO_PLAN, TO_RUN, TO_PUBLISH, TO_UNDO, TO_GC, TO_CANCEL, TO_RESTAGE = (
+    [name for name in POINTS if verb_of(name) == verb]
+    for verb in ("plan", "run", "publish", "undo", "gc", "cancel", "restage")
+)
 SECOND_CHUNK = [(name, 2) for name in ("chunk.after-claim", "chunk.after-commit", "chunk.after-record")]
 DIED_BEFORE = {
     "cancel.after-intent": "chunk.after-write-intent",
@@ -47,6 +49,37 @@ TOUCHES_THE_TABLE = frozenset(
 """Points right beside what a format does its own way. All others are tried alone on one format, in a row on both."""
 
 
+Crashes = tuple[tuple[str, int], ...]
+"""Points, each with the pass at which the process dies there."""
+
+
+def _zipped(formats_own: bool) -> list[Crashes]:
+    """The n-th point of every command in the n-th life; `run` has so many that it dies twice in a life."""
+    plan, run, publish, undo, gc = (
+        [(name, 1) for name in names if not formats_own or name in TOUCHES_THE_TABLE]
+        for names in (TO_PLAN, TO_RUN, TO_PUBLISH, TO_UNDO, TO_GC)
+    )
+    run += [] if formats_own else SECOND_CHUNK
+    half = -(-len(run) // 2)
+    rows = zip_longest(plan, run[:half], run[half:], publish, undo, gc)
+    return [tuple(each for each in row if each is not None) for row in rows]
+
+
+LIVES = {TableFormat.ICEBERG: _zipped(False), TableFormat.DELTA: _zipped(True)}
+
+
+def _lives() -> Iterator[Any]:
+    for table_format, lives in LIVES.items():
+        for crashes in lives:
+            yield pytest.param(table_format, crashes, id=f"{table_format}-" + "-".join(name for name, _ in crashes))
+
+
+def _verbs(crashes: Crashes) -> list[str]:
+    """The commands up to the last that dies, and up to a publish at least."""
+    verbs = ["plan", "run", "publish", "undo", "gc"]
+    return verbs[: max(3, *(verbs.index(verb_of(point)) + 1 for point, _ in crashes))]
+
+
 def on_formats(cases: Iterable[tuple[str, object]]) -> pytest.MarkDecorator:
     """The cases, each a point and one more argument, on Iceberg, and those that touch the table on Delta too."""
     formats = [
@@ -69,43 +102,32 @@ ONCE_MORE = [
 
 def test_the_lives_below_cover_every_point() -> None:
     """A point that somebody adds is tried, or this fails."""
-    assert sorted([*TO_PUBLISH, *TO_UNDO, *TO_CANCEL, *TO_GC, *TO_RESTAGE]) == sorted(POINTS)
+    tried = {name for lives in LIVES.values() for crashes in lives for name, _ in crashes}
+    assert tried | {*TO_CANCEL, *TO_RESTAGE} == set(POINTS)
 
 
-@on_formats([*((name, 1) for name in TO_PUBLISH), *SECOND_CHUNK])
-def test_a_crash_on_the_way_to_publish(new_life: Callable[..., Life], point: str, more: int) -> None:
-    """The table ends with the restated scope and every live row exactly once."""
-    life = new_life()
+@pytest.mark.parametrize(("new_life", "crashes"), [*_lives()], indirect=["new_life"])
+def test_a_crash_on_the_way_to_each_command(new_life: Callable[..., Life], crashes: Crashes) -> None:
+    """A death or two in each command: after each the table holds the scope as it should be, and every live row once."""
+    life = new_life(undo_window="0s")
+    told: list[View] = ["old"]
     with life.witnessed() as witness:
-        for verb in ("plan", "run", "publish"):
-            if verb == verb_of(point):
-                life.crash(verb, point, more)
+        for verb in _verbs(crashes):
+            for point, occurrence in crashes:
+                if verb_of(point) == verb:
+                    life.crash(verb, point, occurrence)
             life.repeat(verb)
-    witness.verify(["old", "new"])
-    assert life.state is RunState.PUBLISHED
-    assert life.lake.rows() == witness.expected("new")
+            told += {"publish": ["new"], "undo": ["old"]}.get(verb, [])
+    witness.verify(None if verb == "gc" else told)
+    assert life.state is (RunState.PUBLISHED if told[-1] == "new" else RunState.UNDONE)
+    assert life.lake.rows() == witness.expected(told[-1])
+    assert (life.publications()[-1].released_at is not None) == (verb == "gc")
     life.check_ledger()
     life.check_refs()
     for ghost in life.ghosts:
         life.look(lambda control, name=ghost: control.cancel(name))
         life.check_ledger(ghost)
         life.check_refs()
-
-
-@on_formats((name, 1) for name in TO_UNDO)
-def test_a_crash_on_the_way_to_undo(new_life: Callable[..., Life], point: str, more: int) -> None:
-    """The scope is as before, and what the live writer wrote since is still there."""
-    life = new_life()
-    with life.witnessed() as witness:
-        for verb in ("plan", "run", "publish"):
-            life.do(verb)
-        life.crash("undo", point, more)
-        life.repeat("undo")
-    witness.verify(["old", "new", "old"])
-    assert life.state is RunState.UNDONE
-    assert life.lake.rows() == witness.expected("old")
-    life.check_ledger()
-    life.check_refs()
 
 
 @on_formats([*((name, "") for name in TO_CANCEL), *DIED_BEFORE.items()])
@@ -127,17 +149,17 @@ def test_a_crash_on_the_way_to_cancel(new_life: Callable[..., Life], point: str,
     life.check_refs()
 
 
-@on_formats([*((name, "publish undo") for name in TO_GC), ("gc.after-forget", "publish")])
-def test_a_crash_on_the_way_through_gc(new_life: Callable[..., Life], point: str, more: str) -> None:
+@pytest.mark.parametrize("new_life", list(TableFormat), indirect=True)
+def test_a_crash_in_gc_after_a_publish(new_life: Callable[..., Life]) -> None:
     """All refs of the run are gone, and no row with them."""
     life = new_life(undo_window="0s")
     with life.witnessed() as witness:
-        for verb in ("plan", "run", *more.split()):
+        for verb in ("plan", "run", "publish"):
             life.do(verb)
-        life.crash("gc", point)
+        life.crash("gc", "gc.after-forget")
         life.repeat("gc")
     witness.verify()
-    assert life.lake.rows() == witness.expected("old" if "undo" in more else "new")
+    assert life.lake.rows() == witness.expected("new")
     assert life.publications()[-1].released_at is not None
     life.check_ledger()
     life.check_refs()

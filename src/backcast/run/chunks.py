@@ -91,8 +91,10 @@ def _counts(manifest: Manifest, commit: StageCommit, plans: list[ChunkPlan]) -> 
 
 
 def report(job: RunJob, message: str) -> None:
+    """Seconds as if those that are at work now had shared it all along."""
     chunks = job.store.runs.chunks(job.run.run_id)
     records = job.store.runs.stage_records(job.run.run_id)
+    at_work = 1 + len(job.store.runs.workers(job.run.run_id))
     job.on_progress(
         Progress(
             step="stage",
@@ -100,6 +102,6 @@ def report(job: RunJob, message: str) -> None:
             done=sum(1 for chunk in chunks if chunk.state is ChunkState.STAGED),
             total=len(chunks),
             rows=sum(chunk.output_rows or 0 for chunk in chunks),
-            seconds=sum(record.seconds for record in records),
+            seconds=sum(record.seconds for record in records) / at_work,
         )
     )

@@ -14,19 +14,21 @@ from backcast.model.table import Stage
 from backcast.run.chunks import stage_pending
 from backcast.run.job import RunJob
 
+TAKES_PART = (RunState.RUNNING, RunState.STAGED)
+"""In the second there is only the verdict to wait for, and a driver to replace if it dies."""
 _POLL_SECONDS = 0.5
 
 
 def take_part(job: RunJob, stage: Stage) -> Run:
-    """Until the run is no longer running, works on another stage, or is driven by nobody. The run as it is then."""
+    """Until the run is judged or ended, works on another stage, or is driven by nobody. The run as it is then."""
     runs, run_id = job.store.runs, job.run.run_id
     while True:
         run, events = runs.run(run_id), runs.events(run_id)
         driver = runs.holder(lease_name(run_id))
         driven = driver is not None and not job.ended(driver.holder)
-        if run.state is not RunState.RUNNING or not driven or recorded_stage(run_id, events) != stage:
+        if run.state not in TAKES_PART or not driven or recorded_stage(run_id, events) != stage:
             return run
-        if is_ready(stage, events):
+        if run.state is RunState.RUNNING and is_ready(stage, events):
             _stage_what_is_pending(job, stage)
         job.lease.check()
         job.clock.sleep(_POLL_SECONDS)
