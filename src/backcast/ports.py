@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Forget,
         Movement,
         NetChange,
+        Rewrite,
         Stage,
         StageCommit,
         StageWrite,
@@ -67,8 +68,16 @@ class Source(Protocol):
         """Exactly the matching rows of that version."""
 
 
-Turn = Callable[[], AbstractContextManager[None]]
+Rest = Callable[[float], None]
+"""Waits so many seconds, as long as the right to commit lasts."""
+
+Turn = Callable[[], AbstractContextManager[Rest]]
 """Waits until nobody else commits to the same stage, and keeps others waiting until it is left."""
+
+
+def no_turn() -> AbstractContextManager[Rest]:
+    """Alone on the stage, and in a hurry."""
+    return nullcontext(lambda seconds: None)
 
 
 class StageTarget(Source, Protocol):
@@ -77,7 +86,7 @@ class StageTarget(Source, Protocol):
     def open_stage(self, stage: Stage, scope: Predicate = EVERYTHING) -> None:
         """Create the stage at its base, able to hold writes in that scope. Does nothing when it is there already."""
 
-    def write(self, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn = nullcontext) -> StageCommit:
+    def write(self, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn = no_turn) -> StageCommit:
         """Replace the write's predicate on the stage by the rows, also when there are none.
 
         Repeating it is harmless. What would disturb other commits on the stage is done inside `turn()`.
@@ -116,6 +125,9 @@ class Target(StageTarget, Protocol):
 
     def probe(self, fence: str) -> str | None:
         """The version that a commit with this fence produced, or None when it did not land."""
+
+    def rewritten(self, version: str) -> Rewrite | None:
+        """The files of a commit that had to write rows instead of swapping exact files; None for one that swapped."""
 
     def forget(self, forget: Forget) -> int:
         """Drop refs, forget versions, delete files that only those reached; the number of files deleted. Repeatable."""

@@ -195,7 +195,10 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One metadata-only commit to the live table: exact files out, exact files in, under a fence."""
+    """One commit to the live table: exact files out, exact files in, under a fence.
+
+    Metadata alone, unless the target has to write the rows instead (`Rewrite`).
+    """
 
     fence: str
     """Name of the tag that the same commit creates; a second commit with this name is refused."""
@@ -211,6 +214,15 @@ class Change:
     properties: dict[str, str]
     keep: tuple[tuple[str, str], ...] = ()
     """Further tags, as (name, version), that the same commit creates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Files of a commit that could not swap exact files and wrote the scope's rows instead."""
+
+    added: frozenset[str]
+    removed: frozenset[str]
+    """All that it replaced, also files whose rows it wrote again unchanged."""
 
 
 @dataclass(frozen=True, slots=True)

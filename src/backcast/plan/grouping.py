@@ -14,7 +14,7 @@ _MOST = 366
 
 def chunks_per_job(asked: int | None, chunks: int, input_bytes: int) -> int:
     """What was asked for, or as many as make a job of a few gigabytes of input: big enough to be worth starting, small
-    enough to be worth repeating. A group that fails is repeated chunk by chunk, whatever its size.
+    enough to be worth repeating. A group that fails is repeated in halves, whatever its size.
     """
     if asked is not None:
         return asked

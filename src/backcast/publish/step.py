@@ -1,6 +1,6 @@
 """Step 4: verdict -> table.
 
-One metadata-only commit, decided on the head, fenced against a second one, read back after.
+One commit, decided on the head, fenced against a second one, read back after. Metadata only, where the target can.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from backcast.errors import Conflict, Drifted, NotValidated, OutcomeUnknown, Refused, ScopeChanged, StateConflict
 from backcast.faults import point
@@ -16,13 +17,19 @@ from backcast.model.lineage import amendment_properties, commit_properties
 from backcast.model.manifest import LivePolicy, Manifest
 from backcast.model.report import OnProgress, Progress
 from backcast.model.run import Effect, Publication, Run
+from backcast.model.scope import EVERYTHING
 from backcast.model.stage import head_tag, publish_fence, recorded_stage
 from backcast.model.states import EffectState, RunState
-from backcast.model.table import Change, NetChange
+from backcast.model.table import Change, NetChange, Rewrite
 from backcast.model.verdict import Verdict
 from backcast.model.words import many
 from backcast.ports import Clock, Engine, Store, Target
 from backcast.publish.decide import decide
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from backcast.model.digest import Digest
 
 ATTEMPTS = 20
 _PAUSE = 0.2
@@ -227,8 +234,8 @@ def recover(job: PublishJob) -> Publication | None:
 
 def finish(job: PublishJob, run: Run, effect: Effect, version: str) -> Publication:
     """Read back, record, close. Everything here can be repeated."""
-    data = effect.data
-    now = job.clock.now()
+    data, now = effect.data, job.clock.now()
+    rewrite = landed_rewrite(job, version, data["head"])
     publication = Publication(
         run_id=run.run_id,
         generation=int(data["generation"]),
@@ -237,13 +244,13 @@ def finish(job: PublishJob, run: Run, effect: Effect, version: str) -> Publicati
         staged=data["staged"],
         head=data["head"],
         version=version,
-        added=tuple(data["added"]),
-        removed=tuple(data["removed"]),
+        added=tuple(sorted(rewrite.added) if rewrite else data["added"]),
+        removed=tuple(sorted(rewrite.removed) if rewrite else data["removed"]),
         published_at=now,
         undo_until=now + timedelta(seconds=job.manifest.settings.undo_window_seconds),
         amendment=int(data.get("amendment", 0)),
     )
-    _read_back(job, publication, frozenset(data["live"]))
+    _read_back(job, publication, frozenset(data["live"]), rewritten=rewrite is not None)
     job.store.runs.save_publication(publication)
     point("publish.after-record")
     job.store.effects.end(effect, EffectState.LANDED, version=version)
@@ -252,16 +259,31 @@ def finish(job: PublishJob, run: Run, effect: Effect, version: str) -> Publicati
     return publication
 
 
-def _read_back(job: PublishJob, publication: Publication, live: frozenset[str]) -> None:
+def landed_rewrite(job: PublishJob, version: str, head: str | None) -> Rewrite | None:
+    """What a commit wrote that could not swap files. Raises when it took out more than was decided on: live rows."""
+    rewrite = job.target.rewritten(version)
+    if rewrite is None:
+        return None
+    surplus = rewrite.removed - job.target.files(head, job.manifest.scope.predicate).paths
+    if surplus:
+        raise OutcomeUnknown(
+            f"version {version} took out {many(len(surplus), 'file')} that nobody decided on",
+            hint=f"bring the rows of {min(surplus)} back before anything else",
+        )
+    return rewrite
+
+
+def _read_back(job: PublishJob, publication: Publication, live: frozenset[str], *, rewritten: bool) -> None:
     """The published version must hold, in the scope, exactly the validated files and the live ones that were kept.
 
-    Files never change once written, so equal files are equal rows, and no data file has to be read.
+    Files never change once written, so equal files are equal rows, and no data file has to be read. Only where the
+    target had to write the rows again, rows are compared.
     """
     scope = job.manifest.scope.predicate
     now = job.target.files(publication.version, scope)
-    validated = job.target.files(publication.staged, scope)
-    wanted = validated.paths | live
-    if now.paths != wanted or now.has_deletes:
+    wanted = job.target.files(publication.staged, scope).paths | live
+    same = _same_rows(job, publication, live) if rewritten else now.paths == wanted
+    if not same or now.has_deletes:
         job.store.runs.record(
             publication.run_id,
             "publish.read-back-differs",
@@ -279,6 +301,19 @@ def _read_back(job: PublishJob, publication: Publication, live: frozenset[str]) 
             rows=now.rows,
         )
     )
+
+
+def _same_rows(job: PublishJob, publication: Publication, live: frozenset[str]) -> bool:
+    scope, target = job.manifest.scope.predicate, job.target
+    parts = {"scope": scope, "beside": EVERYTHING}
+
+    def digest(rows: DataFrame) -> Digest:
+        return job.engine.digests(rows, parts)["scope"]
+
+    wanted = digest(target.read(publication.staged, scope))
+    if live:
+        wanted += digest(target.read_files(publication.head, live, scope))
+    return digest(target.read(publication.version, scope)) == wanted
 
 
 def _close(job: PublishJob, run: Run, publication: Publication) -> None:

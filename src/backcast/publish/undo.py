@@ -18,7 +18,7 @@ from backcast.model.scope import Predicate
 from backcast.model.stage import rewrite_stage_of, undo_fence
 from backcast.model.states import EffectState, RunState
 from backcast.model.table import Change, Forget, Stage, StageWrite
-from backcast.publish.step import ATTEMPTS, PublishJob, retryable
+from backcast.publish.step import ATTEMPTS, PublishJob, landed_rewrite, retryable
 
 
 def undo(job: PublishJob, *, rewrite: bool = False) -> Publication:
@@ -214,6 +214,7 @@ def _recover(job: PublishJob) -> Publication | None:
 
 
 def _finish(job: PublishJob, run: Run, publication: Publication, effect: Effect, version: str) -> Publication:
+    landed_rewrite(job, version, effect.data["head"])
     now = job.clock.now()
     changed: dict[str, Any] = {"undo_fence": effect.key, "undo_version": version, "undone_at": now}
     if publication.undo_until < now:

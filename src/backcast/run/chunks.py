@@ -20,30 +20,31 @@ from backcast.run.turn import turn
 def stage_pending(job: RunJob, stage: Stage) -> None:
     """Claim and write until nothing is pending.
 
-    A group that fails is tried again chunk by chunk, so that one bad chunk is alone.
+    A group that fails is tried again in halves, until a bad chunk is alone; what goes well lets groups grow again.
     """
     plans = {chunk.id: chunk for chunk in job.manifest.chunks}
     group = 1 if job.manifest.scope.exact else job.manifest.settings.chunks_per_job or 1
-    alone = 0
+    limit = group
     while True:
         point("chunk.before-claim")
         stop_unless_running(job)
-        claimed = job.store.chunks.claim(job.run.run_id, job.lease.check(), 1 if alone else group)
+        claimed = job.store.chunks.claim(job.run.run_id, job.lease.check(), limit)
         if not claimed:
             return
         point("chunk.after-claim")
-        alone = max(0, alone - 1)
+        names = [chunk.chunk_id for chunk in claimed]
         try:
-            _stage_group(job, stage, claimed, [plans[chunk.chunk_id] for chunk in claimed])
+            _stage_group(job, stage, claimed, [plans[name] for name in names])
+            limit = min(group, limit * 2)
         except (LeaseHeld, StateConflict, SparkFailed, OutcomeUnknown, Unavailable):
             raise
         except BackcastError as error:
-            names = [chunk.chunk_id for chunk in claimed]
             job.lease.check()
             if len(claimed) > 1:
                 job.store.chunks.reset(job.run.run_id, names)
-                alone = len(claimed)
+                limit = len(claimed) // 2
             else:
+                limit = min(group, limit * 2)
                 job.store.chunks.failed(job.run.run_id, names, error.message, job.lease.check())
             job.store.runs.record(job.run.run_id, "chunks.failed", chunks=names, error=error.message)
         report(job, f"chunk {claimed[-1].chunk_id}")

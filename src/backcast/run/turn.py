@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from backcast.errors import LeaseHeld
 from backcast.model.run import turn_lease_name
+from backcast.ports import Rest
 from backcast.run.job import RunJob
 from backcast.run.lease import HeldLease, acquire
 
@@ -18,11 +19,18 @@ _POLL_SECONDS = 0.2
 
 
 @contextmanager
-def turn(job: RunJob) -> Iterator[None]:
+def turn(job: RunJob) -> Iterator[Rest]:
     """The right to commit, as long as the right to work on the run lasts. A dead process's turn is taken from it."""
     with _next(job):
         job.lease.check()
-        yield
+        yield lambda seconds: _rest(job, seconds)
+
+
+def _rest(job: RunJob, seconds: float) -> None:
+    until = job.clock.monotonic() + seconds
+    while (left := until - job.clock.monotonic()) > 0:
+        job.lease.check()
+        job.clock.sleep(min(left, _POLL_SECONDS))
 
 
 def _next(job: RunJob) -> HeldLease:

@@ -18,6 +18,8 @@ _ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _ICEBERG_SESSION_CATALOG = "org.apache.iceberg.spark.SparkSessionCatalog"
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _GIB = 1024**3
+_CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Where a container finds its own limit, in the second and in the first version of control groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +111,16 @@ def local_cores(master: str) -> int:
     return int(match[1] or 1)
 
 
-def default_driver_gib() -> int:
-    """Two fifths of the memory that this machine or container has, from 1 to 8 GiB."""
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = Path("/sys/fs/cgroup/memory.max")
-    if limit.is_file() and (text := limit.read_text().strip()).isdigit():
-        available = min(available, int(text))
-    return max(1, min(8, available * 2 // 5 // _GIB))
+def default_driver_gib(memory: int | None = None) -> int:
+    """Two fifths of the memory, or of what this machine or container has, from 1 to 8 GiB."""
+    return max(1, min(8, (machine_memory() if memory is None else memory) * 2 // 5 // _GIB))
+
+
+def machine_memory(limits: tuple[Path, ...] = _CONTAINER_LIMITS) -> int:
+    """Bytes that this machine has, or its container when that has less."""
+    texts = [limit.read_text().strip() for limit in limits if limit.is_file()]
+    here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([here, *(int(text) for text in texts if text.isdigit())])
 
 
 def _local_defaults(master: str) -> dict[str, str]:

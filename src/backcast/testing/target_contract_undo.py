@@ -28,7 +28,7 @@ class UndoContract(TargetSuite):
             version = undo(target, net, scope)
         assert table.target().probe("undo-1") == version == target.facts().version
         assert table.values() == sorted([*before, (900, 1, 1.0), (901, 3, 1.0)])
-        assert target.files(version, where("id", "0")).files == first_day
+        assert (target.files(version, where("id", "0")).files == first_day) == lab.capability(Ability.SWAPS_FILES).given
         assert sum(table.rows_at(published).values()) == len(before)
         assert target.missing(frozenset(f.path for f in (*net.added, *net.removed))) == frozenset()
         gone = net.added[0].path + ".gone"
@@ -49,7 +49,7 @@ class UndoContract(TargetSuite):
         assert table.values() == before
 
     def test_what_was_undone_can_be_published_again_and_undone_again(self, lab: Lab) -> None:
-        """Each time under a fence of its own."""
+        """Each time under a fence of its own. Where an undo writes data, the base's files are gone after it."""
         table = lab.three_days()
         target, before, scope = table.target(), table.values(), days(1, 1)
         _, net = restated(target, scope)
@@ -59,8 +59,12 @@ class UndoContract(TargetSuite):
                 versions.append(publish(target, net, scope, fence=f"pub-{generation}"))
             assert table.values() == multiplied(before, 1, 1)
             with metadata_only(table):
-                versions.append(undo(target, net, scope, fence=f"undo-{generation}"))
+                versions.append(undo(target, net, scope, fence=f"undo-{generation}", of=f"pub-{generation}"))
             assert table.values() == before
+            if not lab.capability(Ability.SWAPS_FILES).given:
+                with refused(table, Conflict, match="not live any more"):
+                    publish(target, net, scope, fence="pub-2")
+                return
         fences = ("pub-1", "undo-1", "pub-2", "undo-2")
         assert [target.probe(fence) for fence in fences] == versions
         assert len(set(versions)) == 4

@@ -51,6 +51,7 @@ class Ability(StrEnum):
     PROPERTIES_PASS = "a property set between decision and commit is no conflict"  # noqa: S105 - not a password
     MOVES_WHILE_LANDING = "a commit elsewhere at the very moment of landing is no conflict"
     UNDO_IGNORES_ARRIVALS = "rows that arrive in scope between the decision to undo and its commit are no conflict"
+    SWAPS_FILES = "publish and undo swap exact files and write no data"
     STRAYS_REACH_THE_STAGE = "rows outside the chunk's predicate are written and found by the net change"
 
 
@@ -103,6 +104,9 @@ class LabTable(ABC):
 
     lost_answers: ClassVar[tuple[str, ...]]
     """The places at which the answer to a commit can be lost."""
+
+    writes_data: ClassVar[bool] = False
+    """Whether publish and undo write data: for a lab without the ability SWAPS_FILES."""
 
     def __init__(self, spark: SparkSession, name: str) -> None:
         self.spark = spark

@@ -115,19 +115,25 @@ def publish(target: Target, net: NetChange, scope: Predicate, *, fence: str = "p
     return target.commit(decided(target, net, scope, fence=fence, keep=keep))
 
 
-def inverse(target: Target, net: NetChange, scope: Predicate, *, fence: str = "undo-1") -> Change:
-    """What takes the net change back, on today's head."""
+def inverse(target: Target, net: NetChange, scope: Predicate, *, fence: str = "undo-1", of: str = "pub-1") -> Change:
+    """What takes the net change back, on today's head. `of` is the fence it was published under."""
+    add, remove = (frozenset(each.path for each in files) for files in (net.removed, net.added))
+    version = target.probe(of)
+    rewrite = target.rewritten(version) if version is not None else None
+    if rewrite is not None:
+        add = rewrite.removed & target.files(net.base, scope).paths
+        remove = rewrite.added & target.files(version, scope).paths
     return Change(
         fence=fence,
         head=target.facts().version,
         scope=scope,
         add_from=net.base,
-        add=frozenset(each.path for each in net.removed),
-        remove=frozenset(each.path for each in net.added),
+        add=add,
+        remove=remove,
         guard_rows=False,
         properties={"backcast.change": "undo"},
     )
 
 
-def undo(target: Target, net: NetChange, scope: Predicate, *, fence: str = "undo-1") -> str:
-    return target.commit(inverse(target, net, scope, fence=fence))
+def undo(target: Target, net: NetChange, scope: Predicate, *, fence: str = "undo-1", of: str = "pub-1") -> str:
+    return target.commit(inverse(target, net, scope, fence=fence, of=of))

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 
 GATEWAY = "between the JVM and Python"
+_ARGUMENTS = ("r", "s")
+"""How py4j marks an argument that is an object, and one that is a text."""
 
 
 @contextmanager
@@ -25,7 +27,7 @@ def answer_lost(spark: SparkSession, call: str) -> Iterator[None]:
 
     def cut(command: str, *args: Any, **kwargs: Any) -> Any:
         answer = send(command, *args, **kwargs)
-        if not lost and f"\n{call}\nr" in command:
+        if not lost and any(f"\n{call}\n{kind}" in command for kind in _ARGUMENTS):
             lost.append(call)
             raise Py4JNetworkError("the line was cut before the answer came")
         return answer

@@ -1,4 +1,4 @@
-"""Every call into Delta's classes behind the JVM gateway. They are not public: `self_check` says whether they fit.
+"""Every call into Delta's classes behind the JVM gateway. They are not public: `fit` says whether they are there.
 
 Actions cross the gateway as the JSON of the log's protocol, which is public and does not move.
 """
@@ -14,15 +14,7 @@ from backcast.spark.delta.paths import TableRoot
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PROVEN = ("4.4.0",)
-"""Versions of delta-spark on which the contract suite of targets ran."""
-
-_DELTA = "org.apache.spark.sql.delta."
-_NEEDED = {
-    "DeltaLog": ("update", "getSnapshotAt", "startTransaction", "createDataFrame", "store", "newDeltaHadoopConf"),
-    "OptimisticTransaction": ("commit", "trackReadPredicates", "readWholeTable", "txnVersion"),
-    "Snapshot": ("allFiles", "tombstones", "metadata", "protocol", "timestamp"),
-}
+DELTA = "org.apache.spark.sql.delta."
 
 
 class DeltaJvm:
@@ -30,11 +22,11 @@ class DeltaJvm:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self._none = self._java("scala.Option").empty()
+        self._none = self.java("scala.Option").empty()
 
     def log(self, location: str) -> Any:
         """The log of the table at that location, which need not exist yet."""
-        return self._java(_DELTA + "DeltaLog").forTable(self.spark._jsparkSession, location)
+        return self.java(DELTA + "DeltaLog").forTable(self.spark._jsparkSession, location)
 
     def snapshot(self, log: Any, version: int | None) -> Any:
         """The given version, or the newest as storage has it now."""
@@ -85,66 +77,55 @@ class DeltaJvm:
 
     def commit(self, transaction: Any, actions: Iterable[dict[str, Any]], note: str) -> int:
         """Land the actions in one commit of an overwrite; the version it became."""
-        mode = self._java("org.apache.spark.sql.SaveMode").Overwrite
-        operation = getattr(self._jvm, _DELTA + "DeltaOperations$Write")(
+        mode = self.java("org.apache.spark.sql.SaveMode").Overwrite
+        operation = getattr(self._jvm, DELTA + "DeltaOperations$Write")(
             mode, *(self._none,) * 2, self._some(note), *(self._none,) * 5
         )
         return int(transaction.commit(self._seq(self.action(each) for each in actions), operation))
 
     def action(self, action: dict[str, Any]) -> Any:
-        return self._java(_DELTA + "actions.Action").fromJson(json.dumps(action))
+        return self.java(DELTA + "actions.Action").fromJson(json.dumps(action))
 
     def retention_millis(self, snapshot: Any) -> int:
         """How long the table keeps files that were removed."""
-        return int(self._java(_DELTA + "DeltaLog").tombstoneRetentionMillis(snapshot.metadata()))
+        return int(self.java(DELTA + "DeltaLog").tombstoneRetentionMillis(snapshot.metadata()))
 
     def file_system(self, log: Any) -> Any:
         return log.dataPath().getFileSystem(log.newDeltaHadoopConf())
 
     def path(self, canonical: str) -> Any:
         """A Hadoop path from a decoded spelling."""
-        return self._java("org.apache.hadoop.fs.Path")(canonical)
+        return self.java("org.apache.hadoop.fs.Path")(canonical)
 
     def forget_log(self, location: str) -> None:
         """Delta keeps logs in memory for an hour, also those of a folder that is gone."""
-        self._java(_DELTA + "DeltaLog").invalidateCache(self.spark._jsparkSession, self.path(location))
+        self.java(DELTA + "DeltaLog").invalidateCache(self.spark._jsparkSession, self.path(location))
 
     def version(self) -> str:
-        return str(self._java("io.delta.package").VERSION())
+        return str(self.java("io.delta.package").VERSION())
 
-    def self_check(self) -> str | None:
-        """Why these calls cannot be relied on, or None."""
-        version = self.version()
-        if version not in PROVEN:
-            return f"delta-spark {version} is not one of {', '.join(PROVEN)}, on which exact commits are proven"
-        for name, methods in _NEEDED.items():
-            found = {each.getName() for each in self._java("java.lang.Class").forName(_DELTA + name).getMethods()}
-            lacking = sorted(set(methods) - found)
-            if lacking:
-                return f"delta-spark {version} has no {name}.{lacking[0]}"
-        return None
+    def java(self, name: str) -> Any:
+        """A class by its full name."""
+        return getattr(self._jvm, name)
 
     def java_list(self, values: Iterable[Any]) -> Any:
-        items = self._java("java.util.ArrayList")()
+        items = self.java("java.util.ArrayList")()
         for value in values:
             items.add(value)
         return items
 
     def _commit_path(self, log: Any, version: int) -> Any:
-        return self._java("org.apache.hadoop.fs.Path")(log.logPath(), f"{version:020d}.json")
+        return self.java("org.apache.hadoop.fs.Path")(log.logPath(), f"{version:020d}.json")
 
     @property
     def _jvm(self) -> Any:
         return self.spark._jvm
 
-    def _java(self, name: str) -> Any:
-        return getattr(self._jvm, name)
-
     def _some(self, value: Any) -> Any:
-        return self._java("scala.Option").apply(value)
+        return self.java("scala.Option").apply(value)
 
     def _scala(self, values: Any) -> Any:
-        return self._java("scala.jdk.javaapi.CollectionConverters").asScala(values)
+        return self.java("scala.jdk.javaapi.CollectionConverters").asScala(values)
 
     def _seq(self, values: Iterable[Any] | Sequence[Any]) -> Any:
         return self._scala(self.java_list(values)).toSeq()

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from backcast.model.finding import Finding, block, note, warn
 from backcast.model.table import FileList
+from backcast.spark.delta.fit import PROVEN, committing_problem, reading_problem
 from backcast.spark.delta.handle import DeltaHandle, Version
-from backcast.spark.delta.jvm import PROVEN
 from backcast.spark.delta.layout import Layout
 
 SUPPORTED = frozenset(
@@ -64,9 +64,14 @@ def findings(handle: DeltaHandle, files: FileList, undo_window: timedelta) -> li
 
 
 def _version(handle: DeltaHandle) -> list[Finding]:
-    problem = handle.jvm.self_check()
     remedy = f"use delta-spark {PROVEN[-1]}, which backcast brings itself in a session of its own"
-    return [block("target.delta-version", problem, remedy)] if problem else []
+    reading, committing = reading_problem(handle.jvm), committing_problem(handle.jvm)
+    if reading is not None:
+        return [block("target.delta-version", reading, remedy)]
+    if committing is not None:
+        reason = f"{committing}: publish and undo will write the scope's rows once more instead of swapping files"
+        return [warn("target.delta-rewrite", reason, remedy)]
+    return []
 
 
 def _features(table: str, layout: Layout) -> list[Finding]:

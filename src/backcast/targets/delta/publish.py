@@ -7,14 +7,14 @@ import time
 from typing import Any
 
 from backcast import faults
-from backcast.errors import Conflict, Drifted, OutcomeUnknown, Refused, StateConflict
-from backcast.model.scope import Predicate
+from backcast.errors import Conflict, Drifted, OutcomeUnknown, StateConflict
 from backcast.model.table import Change
 from backcast.spark.delta.bounds import partition_clauses
 from backcast.spark.delta.commit import read_commit, removal
 from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
 from backcast.spark.gateway import causes, find_cause, is_jvm_error
 from backcast.spark.predicates import to_sql
+from backcast.targets.delta.swap import checked
 
 NOT_LANDED = frozenset(
     {
@@ -30,6 +30,9 @@ NOT_LANDED = frozenset(
 )
 """Delta raises these only when the commit certainly did not land."""
 
+NO_HEAD = 0
+"""The version of a fence that does not tell on which head it was decided: its commit is looked for from the newest."""
+
 
 def commit(handle: DeltaHandle, change: Change) -> str:
     """Land the change and return the new version.
@@ -37,15 +40,17 @@ def commit(handle: DeltaHandle, change: Change) -> str:
     Opened on the head that the decision was taken on: Delta itself refuses when the scope, which is registered as read,
     or a removed file changed since. A change without any file is a commit too.
     """
-    head = handle.at(change.head)
-    _refuse_repeat(handle, change.fence)
-    actions = [*_removes(handle, head, change), *_adds(handle, head, change)]
+    refuse_repeat(handle, change.fence)
+    swap = checked(handle, change)
+    head = swap.head
     now = int(time.time() * 1000)
+    actions = [removal(file.add, now) for file in swap.out]
+    actions += [{"add": live_add(swap.described, head, file)} for file in swap.come]
     # The version of a fence is the head it was decided on: a later probe starts to look there.
     actions.append({"txn": {"appId": change.fence, "version": head.number, "lastUpdated": now}})
     transaction = handle.jvm.transaction(head.log, head.snapshot)
     if transaction.txnVersion(change.fence) >= 0:
-        raise _landed_before(change.fence)
+        raise landed_before(change.fence)
     if change.guard_rows:
         scope = partition_clauses(head.layout, change.scope)
         handle.jvm.register_read(transaction, to_sql(scope, head.layout.types) if scope.clauses else None)
@@ -56,7 +61,7 @@ def commit(handle: DeltaHandle, change: Change) -> str:
     except Exception as error:
         if not is_jvm_error(error):
             raise
-        raise _outcome(handle, change, error) from error
+        raise outcome(handle, change, error) from error
     faults.point(f"{kind}.after-commit")
     return str(version)
 
@@ -67,10 +72,13 @@ def probe(handle: DeltaHandle, fence: str) -> str | None:
     decided_on = _fence_version(head, fence)
     if decided_on is None:
         return None
-    for number in range(decided_on + 1, head.number + 1):
+    since = range(decided_on + 1, head.number + 1)
+    for number in reversed(since) if decided_on == NO_HEAD else since:
         found = read_commit(handle.jvm, head.log, number)
         if found is not None and fence in found.fences:
             return str(number)
+        if found is None and decided_on == NO_HEAD:
+            break
     raise Drifted(
         f"the commit with fence {fence} landed, but the log no longer says at which version",
         hint="raise delta.logRetentionDuration of the table",
@@ -89,40 +97,17 @@ def _fence_version(head: Version, fence: str) -> int | None:
     return int(found.get()) if found.isDefined() else None
 
 
-def _refuse_repeat(handle: DeltaHandle, fence: str) -> None:
+def refuse_repeat(handle: DeltaHandle, fence: str) -> None:
     """The head may have moved since the decision, and with it the fence may have landed."""
     if _fence_version(handle.at(), fence) is not None:
-        raise _landed_before(fence)
+        raise landed_before(fence)
 
 
-def _landed_before(fence: str) -> StateConflict:
+def landed_before(fence: str) -> StateConflict:
     return StateConflict(f"a commit with fence {fence} has landed before", fence=fence)
 
 
-def _removes(handle: DeltaHandle, head: Version, change: Change) -> list[dict[str, Any]]:
-    there = change.add & _near(handle, head, change.scope).keys()
-    if there:
-        raise Refused(f"{len(there)} files to add are live already: their rows would double", file=min(there))
-    live = _find(handle, head, change.scope, change.remove)
-    gone = change.remove - live.keys()
-    if gone:
-        raise Conflict(f"{len(gone)} files to remove are not live any more", file=min(gone))
-    now = int(time.time() * 1000)
-    return [removal(live[path].add, now) for path in sorted(change.remove)]
-
-
-def _adds(handle: DeltaHandle, head: Version, change: Change) -> list[dict[str, Any]]:
-    if not change.add:
-        return []
-    described = handle.at(change.add_from)
-    found = _find(handle, described, change.scope, change.add)
-    unknown = change.add - found.keys()
-    if unknown:
-        raise Refused(f"{len(unknown)} files to add are not in version {change.add_from}", file=min(unknown))
-    return [{"add": _add(described, head, found[path])} for path in sorted(change.add)]
-
-
-def _add(described: Version, head: Version, file: DataFile) -> dict[str, Any]:
+def live_add(described: Version, head: Version, file: DataFile) -> dict[str, Any]:
     """The file as the live table's log names it: relative to its root, as everything that Delta itself writes."""
     raw = str(file.add["path"])
     if described.branch is not None:
@@ -131,22 +116,7 @@ def _add(described: Version, head: Version, file: DataFile) -> dict[str, Any]:
     return {**file.add, "path": raw, "dataChange": True}
 
 
-def _find(handle: DeltaHandle, version: Version, near: Predicate, paths: frozenset[str]) -> dict[str, DataFile]:
-    """Those of the files that the version has; the whole table is listed only when the scope's files are not enough.
-
-    Files of an exact scope may hold nothing but rows that were carried over, and then lie beside it.
-    """
-    found = _near(handle, version, near)
-    if not paths <= found.keys():
-        found = version.files(Predicate())
-    return {path: found[path] for path in paths & found.keys()}
-
-
-def _near(handle: DeltaHandle, version: Version, scope: Predicate) -> dict[str, DataFile]:
-    return handle.scope_files(scope).at(version) if version.branch is None else version.files(scope)
-
-
-def _outcome(handle: DeltaHandle, change: Change, error: Exception) -> Conflict | OutcomeUnknown:
+def outcome(handle: DeltaHandle, change: Change, error: Exception) -> Conflict | OutcomeUnknown:
     refusal = find_cause(error, NOT_LANDED)
     if refusal is not None:
         return Conflict(f"not landed: {refusal.message}", hint="try again", fence=change.fence)

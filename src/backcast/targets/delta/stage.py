@@ -19,6 +19,7 @@ from backcast.spark.delta.handle import STAGES, DeltaHandle, Version
 from backcast.spark.predicates import to_sql
 from backcast.targets.delta.commits import find_commit, stage_note
 from backcast.targets.delta.publish import NOT_LANDED
+from backcast.targets.delta.replace_where import replace_where
 from backcast.targets.staging import staging_errors
 
 if TYPE_CHECKING:
@@ -73,15 +74,8 @@ def write_stage(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: Data
     layout = handle.at().layout
     where = to_sql(write.predicate, layout.types)
     apart = {clause.column for clause in write.predicate.clauses} <= set(layout.partition_columns)
-    writer = (
-        rows.write.format("delta")
-        .mode("overwrite")
-        .option("replaceWhere", where)
-        .option("userMetadata", stage_note(stage.run_id, write.chunk_ids, write.token))
-        # Without it a write that changes nothing leaves no commit; and a repeat of the same token leaves no second one.
-        .option("txnAppId", f"backcast:{stage.run_id}:{write.token}")
-        .option("txnVersion", "1")
-    )
+    note = stage_note(stage.run_id, write.chunk_ids, write.token)
+    writer = replace_where(rows, where, note, (f"backcast:{stage.run_id}:{write.token}", 1))
     with staging_errors(write, NOT_LANDED), nullcontext() if apart else turn():
         writer.save(f"{handle.root.path}/{STAGES}/{stage.branch}")
     faults.point("chunk.after-commit")

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from backcast.model.finding import Finding
 from backcast.model.scope import EVERYTHING, Predicate
-from backcast.model.table import Carry, Change, FileList, Forget, Movement, NetChange, Stage, StageCommit, StageWrite
-from backcast.ports import Turn
+from backcast.model.table import (
+    Carry,
+    Change,
+    FileList,
+    Forget,
+    Movement,
+    NetChange,
+    Rewrite,
+    Stage,
+    StageCommit,
+    StageWrite,
+)
+from backcast.ports import Turn, no_turn
+from backcast.spark.delta.fit import committing_problem
 from backcast.spark.delta.reader import DeltaReader
 from backcast.targets.delta import carry as carrying
 from backcast.targets.delta import change as folding
-from backcast.targets.delta import commits, live, publish
+from backcast.targets.delta import commits, live, publish, rewrite
 from backcast.targets.delta import forget as forgetting
 from backcast.targets.delta import stage as staging
 from backcast.targets.delta.findings import findings as found
@@ -29,7 +40,7 @@ class DeltaTarget(DeltaReader):
         with self._errors("opening a stage on"):
             staging.open_stage(self._handle, stage, scope)
 
-    def write(self, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn = nullcontext) -> StageCommit:
+    def write(self, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn = no_turn) -> StageCommit:
         with self._errors("writing to the stage of"):
             return staging.write_stage(self._handle, stage, write, rows, turn)
 
@@ -59,11 +70,16 @@ class DeltaTarget(DeltaReader):
 
     def commit(self, change: Change) -> str:
         with self._errors("committing to"):
-            return publish.commit(self._handle, change)
+            exact = committing_problem(self._handle.jvm) is None
+            return publish.commit(self._handle, change) if exact else rewrite.commit(self._handle, change)
 
     def probe(self, fence: str) -> str | None:
         with self._errors("looking for a commit on"):
             return publish.probe(self._handle, fence)
+
+    def rewritten(self, version: str) -> Rewrite | None:
+        with self._errors("looking at a commit on"):
+            return rewrite.rewritten(self._handle, version)
 
     def forget(self, forget: Forget) -> int:
         with self._errors("forgetting stages of"):

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from backcast.model.finding import Finding
 from backcast.model.scope import EVERYTHING, Predicate
-from backcast.model.table import Carry, Change, FileList, Forget, Movement, NetChange, Stage, StageCommit, StageWrite
-from backcast.ports import Turn
+from backcast.model.table import (
+    Carry,
+    Change,
+    FileList,
+    Forget,
+    Movement,
+    NetChange,
+    Rewrite,
+    Stage,
+    StageCommit,
+    StageWrite,
+)
+from backcast.ports import Turn, no_turn
 from backcast.spark.iceberg.reader import IcebergReader
 from backcast.targets.iceberg import carry as carrying
 from backcast.targets.iceberg import change as folding
@@ -30,7 +40,7 @@ class IcebergTarget(IcebergReader):
         with self._errors("opening a stage on"):
             staging.open_stage(self._handle, stage)
 
-    def write(self, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn = nullcontext) -> StageCommit:
+    def write(self, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn = no_turn) -> StageCommit:
         with self._errors("writing to the stage of"):
             return staging.write_stage(self._handle, stage, write, rows, turn)
 
@@ -64,6 +74,10 @@ class IcebergTarget(IcebergReader):
     def probe(self, fence: str) -> str | None:
         with self._errors("looking for a commit on"):
             return publish.probe(self._handle, fence)
+
+    def rewritten(self, version: str) -> Rewrite | None:
+        """Iceberg's interface for exact commits is public: nothing is ever rewritten."""
+        return None
 
     def forget(self, forget: Forget) -> int:
         with self._errors("forgetting versions of"):

@@ -1,0 +1,64 @@
+"""The files of a change as the log describes them, each checked to be where the change takes it to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backcast.errors import Conflict, Refused
+from backcast.model.scope import Predicate
+from backcast.model.table import Change
+from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """What goes, what comes, and what stays beside it in the scope, on the head that the decision was taken on."""
+
+    head: Version
+    out: tuple[DataFile, ...]
+    described: Version
+    """The version whose log describes what comes."""
+    come: tuple[DataFile, ...]
+    stay: tuple[DataFile, ...]
+
+
+def checked(handle: DeltaHandle, change: Change) -> Swap:
+    """Raises Refused when rows would double, and Conflict when a file to remove is not there any more."""
+    head = handle.at(change.head)
+    near = _near(handle, head, change.scope)
+    there = change.add & near.keys()
+    if there:
+        raise Refused(f"{len(there)} files to add are live already: their rows would double", file=min(there))
+    live = _find(handle, head, change.scope, change.remove)
+    gone = change.remove - live.keys()
+    if gone:
+        raise Conflict(f"{len(gone)} files to remove are not live any more", file=min(gone))
+    described = handle.at(change.add_from) if change.add else head
+    found = _find(handle, described, change.scope, change.add)
+    unknown = change.add - found.keys()
+    if unknown:
+        raise Refused(f"{len(unknown)} files to add are not in version {change.add_from}", file=min(unknown))
+    return Swap(
+        head=head,
+        out=tuple(live[path] for path in sorted(live)),
+        described=described,
+        come=tuple(found[path] for path in sorted(found)),
+        stay=tuple(near[path] for path in sorted(near.keys() - live.keys())),
+    )
+
+
+def _find(handle: DeltaHandle, version: Version, near: Predicate, paths: frozenset[str]) -> dict[str, DataFile]:
+    """Those of the files that the version has; the whole table is listed only when the scope's files are not enough.
+
+    Files of an exact scope may hold nothing but rows that were carried over, and then lie beside it.
+    """
+    if not paths:
+        return {}
+    found = _near(handle, version, near)
+    if not paths <= found.keys():
+        found = version.files(Predicate())
+    return {path: found[path] for path in paths & found.keys()}
+
+
+def _near(handle: DeltaHandle, version: Version, scope: Predicate) -> dict[str, DataFile]:
+    return handle.scope_files(scope).at(version) if version.branch is None else version.files(scope)
