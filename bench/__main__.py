@@ -7,13 +7,15 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from bench import ledger, publish, run, start
+from backcast.model.pipeline import TableFormat
+from bench import chunks, ledger, publish, run, start
 from bench.lake import Lake
 from bench.machine import facts
 from bench.promise import QUICK, Result, Sizes
@@ -24,8 +26,8 @@ FOLDER = Path(".bench")
 class Bench:
     """What the promises are measured in: a folder of its own, and Spark once one of them needs it."""
 
-    def __init__(self, folder: Path, sizes: Sizes) -> None:
-        self.folder, self.sizes = folder, sizes
+    def __init__(self, folder: Path, sizes: Sizes, formats: Sequence[TableFormat] = tuple(TableFormat)) -> None:
+        self.folder, self.sizes, self.formats = folder, sizes, formats
         self._lake: Lake | None = None
 
     def lake(self) -> Lake:
@@ -38,30 +40,44 @@ class Bench:
             self._lake.spark.stop()
 
 
-PROMISES: dict[str, Callable[[Bench], list[Result]]] = {
+Measure = Callable[[Bench], list[Result]]
+
+
+def on_each_format(measure: Callable[[Lake, TableFormat, Sizes], list[Result]]) -> Measure:
+    """The same promises on each format, with the formats side by side."""
+
+    def measured(bench: Bench) -> list[Result]:
+        found = [
+            [replace(result, on=each.title()) for result in measure(bench.lake(), each, bench.sizes)]
+            for each in bench.formats
+        ]
+        return [result for promise in zip(*found, strict=True) for result in promise]
+
+    return measured
+
+
+PROMISES: dict[str, Measure] = {
     "help": lambda bench: start.measure(bench.sizes),
     "ledger": lambda bench: ledger.measure(bench.folder, bench.sizes),
-    "run": lambda bench: run.measure(bench.lake(), bench.sizes),
-    "publish-rows": lambda bench: publish.measure_rows(bench.lake(), bench.sizes),
-    "publish-files": lambda bench: publish.measure_files(bench.lake(), bench.sizes),
-    "publish-others": lambda bench: publish.measure_others(bench.lake(), bench.sizes),
+    "run": on_each_format(run.measure),
+    "chunks": on_each_format(chunks.measure),
+    "publish-rows": on_each_format(publish.measure_rows),
+    "publish-files": on_each_format(publish.measure_files),
+    "publish-others": on_each_format(publish.measure_others),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when every promise held, 1 when one was missed. With --quick the numbers decide nothing."""
-    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", choices=PROMISES, action="append", help="measure this promise; may be repeated")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it runs, measures nothing")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where tables and bench.json go")
-    options = parser.parse_args(arguments)
+    """0 when no promise was missed, 1 when one was. With --quick the numbers decide nothing."""
+    options = _options(arguments)
     sizes = QUICK if options.quick else Sizes()
     folder = options.folder.resolve()
     work = folder / "work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     console = Console()
-    results = measure(options.only or list(PROMISES), Bench(work, sizes), console)
+    formats = [TableFormat(each) for each in options.on or TableFormat]
+    results = measure(options.only or list(PROMISES), Bench(work, sizes, formats), console)
     shutil.rmtree(work, ignore_errors=True)
     document = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -72,7 +88,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (folder / "bench.json").write_text(json.dumps(document, indent=2) + "\n")
     console.print(table(results))
     console.print(f"every number: {options.folder / 'bench.json'}")
-    return 0 if options.quick or all(result.held for result in results) else 1
+    return 0 if options.quick or all(result.held or result.skipped for result in results) else 1
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--only", choices=PROMISES, action="append", help="measure this promise; may be repeated")
+    parser.add_argument("--on", choices=[*TableFormat], action="append", help="only this format; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it runs, measures nothing")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where tables and bench.json go")
+    return parser.parse_args(arguments)
 
 
 def measure(names: Sequence[str], bench: Bench, console: Console) -> list[Result]:
@@ -87,12 +112,11 @@ def measure(names: Sequence[str], bench: Bench, console: Console) -> list[Result
 
 
 def table(results: Sequence[Result]) -> Table:
-    shown = Table("promise", "target", "measured", "verdict", "seconds / against", title="Promises with numbers")
+    shown = Table("promise", "on", "target", "measured", "verdict", "seconds / against", title="Promises with numbers")
     for result in results:
-        colour = "yellow" if result.busy else "green" if result.held else "red"
-        shown.add_row(
-            result.promise, result.target, result.measured, f"[{colour}]{result.verdict}[/{colour}]", _raw(result)
-        )
+        colour = "yellow" if result.busy or result.skipped else "green" if result.held else "red"
+        verdict = f"[{colour}]{result.verdict}[/{colour}]"
+        shown.add_row(result.promise, result.on, result.target, result.measured, verdict, _raw(result))
     return shown
 
 

@@ -25,7 +25,9 @@ class Sizes:
     other_files: int = 20_000
     cycles: int = 5
     starts: int = 9
-    chunks: int = 50_000
+    many_chunks: int = 1_000
+    few_chunks: int = 10
+    ledger_chunks: int = 50_000
     workers: int = 4
 
 
@@ -40,7 +42,9 @@ QUICK = Sizes(
     other_files=20,
     cycles=1,
     starts=1,
-    chunks=200,
+    many_chunks=6,
+    few_chunks=2,
+    ledger_chunks=200,
     workers=2,
 )
 """Enough to see that everything still runs; the numbers say nothing."""
@@ -59,12 +63,18 @@ class Result:
     target: str
     measured: str
     held: bool
+    on: str = ""
+    """The table format or the database, where a promise is measured on more than one."""
     busy: bool = False
     """Others used the machine meanwhile: measure again when it is quiet."""
+    skipped: bool = False
+    """It could not be measured here: `measured` says why. Neither held nor missed."""
     numbers: dict[str, Any] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
+        if self.skipped:
+            return "skipped"
         return ("held" if self.held else "missed") + (", busy machine" if self.busy else "")
 
     def document(self) -> dict[str, Any]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from backcast.control import ControlPlane
-from backcast.model.stage import recorded_base, recorded_staged, stage_of
-from bench.lake import Lake, Restatement
+from backcast.model.pipeline import TableFormat
+from backcast.model.stage import recorded_stage, recorded_staged
+from bench.lake import Lake
 from bench.measure import Sample, timed
-from bench.other_files import append_other_files
 from bench.promise import Result, Sizes, ratio_result
+from bench.restatement import Restatement
+from bench.tables import Shape
 
 AS_FAST, MANY_FILES, OTHER_FILES = 1.2, 15.0, 1.5
 ROWS_A_FILE = 10
@@ -27,14 +29,13 @@ class _Cycle:
     written: int = 0
 
     @classmethod
-    def of(cls, restatement: Restatement, files: int) -> _Cycle:
-        """A run that replaces so many files by as many; another number would measure something else."""
-        control = restatement.control()
+    def of(cls, restatement: Restatement) -> _Cycle:
+        """A run that replaces a file in each partition by one; another number would measure something else."""
+        control, files = restatement.control(), restatement.shape.partitions
         run_id = restatement.accepted(control)
+        events, manifest = control.logs(run_id), control.world.reader().manifest(run_id)
         net = control.world.target("facts").net_change(
-            stage_of(run_id, recorded_base(control.logs(run_id))),
-            recorded_staged(control.logs(run_id)),
-            control.world.reader().manifest(run_id).scope.predicate,
+            recorded_stage(run_id, events), recorded_staged(events), manifest.scope.predicate
         )
         assert (len(net.added), len(net.removed)) == (files, files), (len(net.added), len(net.removed))
         return cls(restatement, control, run_id)
@@ -49,48 +50,60 @@ class _Cycle:
         self.control.world.close()
 
     def _timed(self, verb: str) -> Sample:
-        before = self.restatement.data_files()
+        before = self.restatement.tables.data_files("facts")
         work = self.control.publish if verb == "publish" else self.control.undo
         sample = timed(lambda: work(self.run_id))
-        self.written += self.restatement.data_files() - before
+        self.written += self.restatement.tables.data_files("facts") - before
         return sample
 
 
-def measure_rows(lake: Lake, sizes: Sizes) -> list[Result]:
+def measure_rows(lake: Lake, table_format: TableFormat, sizes: Sizes) -> list[Result]:
     """The same number of files with few and with many rows in them."""
-    few = _Cycle.of(lake.restatement(sizes.fewer_rows, sizes.days), sizes.days)
-    many = _Cycle.of(lake.restatement(sizes.rows, sizes.days), sizes.days)
-    _in_turn(many, few, sizes)
+    few = _Cycle.of(lake.restatement(table_format, Shape(sizes.fewer_rows, sizes.days)))
+    many = _Cycle.of(lake.restatement(table_format, Shape(sizes.rows, sizes.days)))
     text = f"{{}} of {sizes.rows:,} rows as fast as of {sizes.fewer_rows:,}"
-    written = Result(
-        name="publish-rows",
-        promise=f"data files written by {2 * (sizes.warm_up + sizes.cycles)} publishes and as many undos",
-        target="0",
-        measured=str(few.written + many.written),
-        held=few.written + many.written == 0,
-    )
-    return [written, *_both("publish-rows", text, AS_FAST, many, few)]
+    return _measured("publish-rows", text, AS_FAST, many, few, sizes)
 
 
-def measure_files(lake: Lake, sizes: Sizes) -> list[Result]:
+def measure_files(lake: Lake, table_format: TableFormat, sizes: Sizes) -> list[Result]:
     """Many files replaced by many, against few by few."""
-    files, fewer = sizes.days * sizes.shards, sizes.days * sizes.fewer_shards
-    many = _Cycle.of(lake.restatement(files * ROWS_A_FILE, sizes.days, sizes.shards), files)
-    few = _Cycle.of(lake.restatement(fewer * ROWS_A_FILE, sizes.days, sizes.fewer_shards), fewer)
-    _in_turn(many, few, sizes)
-    return _both("publish-files", f"{{}} of {files:,} files against {fewer}", MANY_FILES, many, few)
+    many, few = (
+        _Cycle.of(lake.restatement(table_format, _small_files(sizes, shards)))
+        for shards in (sizes.shards, sizes.fewer_shards)
+    )
+    text = f"{{}} of {many.restatement.shape.partitions:,} files against {few.restatement.shape.partitions}"
+    return _measured("publish-files", text, MANY_FILES, many, few, sizes)
 
 
-def measure_others(lake: Lake, sizes: Sizes) -> list[Result]:
+def measure_others(lake: Lake, table_format: TableFormat, sizes: Sizes) -> list[Result]:
     """The same small change in a table with and without a long history."""
-    files = sizes.days * sizes.fewer_shards
-    crowded = lake.restatement(files * ROWS_A_FILE, sizes.days, sizes.fewer_shards, name="_crowded")
-    append_other_files(crowded, sizes.other_files)
-    alone = lake.restatement(files * ROWS_A_FILE, sizes.days, sizes.fewer_shards, name="_alone")
-    among, few = _Cycle.of(crowded, files), _Cycle.of(alone, files)
-    _in_turn(among, few, sizes)
-    text = f"{{}} of {files} files beside {sizes.other_files:,} others in the table"
-    return _both("publish-others", text, OTHER_FILES, among, few)
+    shape = _small_files(sizes, sizes.fewer_shards)
+    crowded = lake.restatement(table_format, shape, name="_crowded")
+    crowded.tables.add_others("facts", sizes.other_files)
+    among, alone = _Cycle.of(crowded), _Cycle.of(lake.restatement(table_format, shape, name="_alone"))
+    text = f"{{}} of {shape.partitions} files beside {sizes.other_files:,} others in the table"
+    return _measured("publish-others", text, OTHER_FILES, among, alone, sizes)
+
+
+def _small_files(sizes: Sizes, shards: int) -> Shape:
+    return Shape(sizes.days * shards * ROWS_A_FILE, sizes.days, shards)
+
+
+def _measured(name: str, text: str, limit: float, one: _Cycle, other: _Cycle, sizes: Sizes) -> list[Result]:
+    """Publish and undo as ratios, and the data files that both sides wrote in all of their commits."""
+    _in_turn(one, other, sizes)
+    commits, written = 2 * (sizes.warm_up + sizes.cycles), one.written + other.written
+    return [
+        ratio_result(name, text.format("publish"), limit, one.publish, other.publish),
+        ratio_result(name, text.format("undo"), limit, one.undo, other.undo),
+        Result(
+            name=name,
+            promise=f"data files written by these {commits} publishes and as many undos",
+            target="0",
+            measured=str(written),
+            held=written == 0,
+        ),
+    ]
 
 
 def _in_turn(one: _Cycle, other: _Cycle, sizes: Sizes) -> None:
@@ -104,10 +117,3 @@ def _in_turn(one: _Cycle, other: _Cycle, sizes: Sizes) -> None:
     for each in (one, other):
         del each.publish[: sizes.warm_up], each.undo[: sizes.warm_up]
         each.end()
-
-
-def _both(name: str, text: str, limit: float, one: _Cycle, other: _Cycle) -> list[Result]:
-    return [
-        ratio_result(name, text.format("publish"), limit, one.publish, other.publish),
-        ratio_result(name, text.format("undo"), limit, one.undo, other.undo),
-    ]

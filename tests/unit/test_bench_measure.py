@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import measure
+from backcast.testing import postgres
+from bench import ledger, measure
 from bench.measure import Contender, Sample, alternate, foreign_share, ratios
-from bench.promise import ratio_result
+from bench.promise import QUICK, ratio_result
+from bench.tables import Shape
 
 if TYPE_CHECKING:
     import pytest
@@ -58,3 +62,24 @@ def test_a_busy_machine_is_named_in_the_verdict() -> None:
     result = ratio_result("name", "promise", 1.5, busy, busy)
     assert result.verdict == "held, busy machine"
     assert foreign_share(*busy, replace(QUIET, foreign=None)) == 0.4
+
+
+def test_without_a_postgresql_server_its_ledger_is_skipped_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(postgres, "_INSTALLED", tmp_path)
+    result = ledger.on_postgresql(QUICK)
+    assert (result.on, result.verdict, result.held) == ("PostgreSQL", "skipped", False)
+    assert result.measured.startswith("no PostgreSQL server")
+
+
+def test_the_days_of_a_shape_are_the_first_ones_of_each_year() -> None:
+    days = Shape(rows=1, days=1_000, years=10).dates()
+    assert (len(set(days)), days[0], days[99], days[100]) == (
+        1_000,
+        date(2017, 1, 1),
+        date(2017, 4, 10),
+        date(2018, 1, 1),
+    )
+    assert days == tuple(sorted(days))
