@@ -17,10 +17,11 @@ from backcast.model.manifest import ChunkPlan
 from backcast.model.partitions import first_value, partition_value, rows_by_chunk
 from backcast.model.pipeline import Cut, Dataset
 from backcast.model.request import Request
-from backcast.model.scope import Scope, TimeClause, ValueClause
-from backcast.model.table import FileRef, PartitionField
-from backcast.model.time import Grain, Interval
+from backcast.model.scope import EVERYTHING, Scope, TimeClause, ValueClause
+from backcast.model.table import FileList, FileRef, PartitionField
+from backcast.model.time import Grain, Interval, joined
 from backcast.plan.chunks import make_chunks, make_scope
+from backcast.plan.preflight import scope_findings
 from backcast.plan.windows import partitioning, requested_windows
 from backcast.testing.samples import sample_identity
 from tests.unit.test_time import ZONES
@@ -202,3 +203,18 @@ def test_rows_of_files_are_counted_into_their_chunks() -> None:
         "2026-01-02": 4,
         "2026-01-03": 0,
     }
+
+
+def test_days_in_a_row_are_one_window_and_nothing_was_widened() -> None:
+    """Joining what was asked for is not widening it: no warning about a cut that nobody made."""
+    first, second, third = (midnight(day) for day in (3, 4, 5))
+    asked = (Interval(start=first, end=second), Interval(start=second, end=third))
+    scope = Scope(windows=joined(asked), predicate=EVERYTHING)
+    found = scope_findings(asked, scope, FileList(None, ()), old_specs=False)
+    assert [each.code for each in found] == ["scope.empty-now"]
+    wider = Scope(windows=(Interval(start=first, end=third + timedelta(days=1)),), predicate=EVERYTHING)
+    assert "scope.widened" in [each.code for each in scope_findings(asked, wider, FileList(None, ()), old_specs=False)]
+
+
+def midnight(day: int) -> datetime:
+    return datetime(2026, 1, day, tzinfo=UTC)

@@ -13,7 +13,7 @@ GIB = 1024**3
 
 
 def test_small_chunks_share_jobs_and_big_ones_are_alone() -> None:
-    assert chunks_per_job(None, 30, 30 * 1024) == 366
+    assert chunks_per_job(None, 30, 30 * 1024) == 1000
     assert chunks_per_job(None, 30, 30 * GIB) == 4
     assert chunks_per_job(None, 30, 30 * 40 * GIB) == 1
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from backcast.model.column import TimeColumn
 from backcast.model.document import Document
-from backcast.model.time import Interval
+from backcast.model.time import Interval, joined
 
 
 class TimeClause(Document):
@@ -63,14 +63,8 @@ class Scope(Document):
 
 def during(columns: tuple[TimeColumn, ...], windows: tuple[Interval, ...]) -> Predicate:
     """Rows whose time columns lie in one of the windows; touching windows are joined first."""
-    joined: list[Interval] = []
-    for window in sorted(windows, key=lambda each: each.start):
-        if joined and window.start <= joined[-1].end:
-            joined[-1] = Interval(start=joined[-1].start, end=max(joined[-1].end, window.end))
-        else:
-            joined.append(window)
     clauses = []
     for column in columns:
-        ranges = [(column.encode(each.start), column.encode(each.end)) for each in joined]
+        ranges = [(column.encode(each.start), column.encode(each.end)) for each in joined(windows)]
         clauses.append(TimeClause(time=column, ranges=tuple(each for each in ranges if each[0] != each[1])))
     return Predicate(clauses=tuple(clauses))

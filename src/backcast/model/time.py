@@ -6,6 +6,7 @@ is no chunk, a day with 25 hours is one chunk of 25 hours, weeks start on Monday
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -55,6 +56,17 @@ class Interval(Document):
             return [self]
         pieces = [(self.start, min(self.end, other.start)), (max(self.start, other.end), self.end)]
         return [Interval(start=start, end=end) for start, end in pieces if start < end]
+
+
+def joined(windows: Iterable[Interval]) -> tuple[Interval, ...]:
+    """The same instants in as few intervals as possible, in order."""
+    found: list[Interval] = []
+    for window in sorted(windows, key=lambda each: each.start):
+        if found and window.start <= found[-1].end:
+            found[-1] = Interval(start=found[-1].start, end=max(found[-1].end, window.end))
+        else:
+            found.append(window)
+    return tuple(found)
 
 
 @lru_cache

@@ -31,7 +31,7 @@ def make_scope(
     cut_by_time = not all(how.aligned(window) for window in windows)
     exact = force_exact or cut_by_value or not how.by_time or (cut_by_time and cut is Cut.EXACT)
     if not exact:
-        windows = _joined(tuple(how.widened(window) for window in windows))
+        windows = t.joined(how.widened(window) for window in windows)
     return Scope(windows=windows, predicate=_predicate(windows, where, dataset, how, exact=exact), exact=exact)
 
 
@@ -66,16 +66,6 @@ def make_chunks(
             "no value of the time column lies in the window", hint="give a window of at least one whole unit"
         )
     return tuple(chunks)
-
-
-def _joined(windows: tuple[Interval, ...]) -> tuple[Interval, ...]:
-    joined: list[Interval] = []
-    for window in sorted(windows, key=lambda each: each.start):
-        if joined and window.start <= joined[-1].end:
-            joined[-1] = Interval(start=joined[-1].start, end=max(joined[-1].end, window.end))
-        else:
-            joined.append(window)
-    return tuple(joined)
 
 
 def _predicate(

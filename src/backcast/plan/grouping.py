@@ -9,7 +9,8 @@ MAX_COMMITS = 60
 writer must never lose its own against too many of them."""
 
 _BYTES_PER_JOB = 4 * 1024**3
-_MOST = 366
+_MOST = 1000
+"""As many as a pipeline may ask for. Files of that many partitions are written one after the other, not at once."""
 
 
 def chunks_per_job(asked: int | None, chunks: int, input_bytes: int) -> int:

@@ -17,7 +17,7 @@ from backcast.model.run import Run
 from backcast.model.scope import Scope
 from backcast.model.states import RunState
 from backcast.model.table import Column, FileList, TableFacts, TableIdentity
-from backcast.model.time import Interval
+from backcast.model.time import Interval, joined
 
 _SMALL_FILE = 8 * 1024 * 1024
 _MANY_SMALL = 20
@@ -112,7 +112,7 @@ def scope_findings(asked: tuple[Interval, ...], scope: Scope, files: FileList, *
                 "nothing to do; whole partitions would be cheaper",
             )
         )
-    elif scope.windows != asked:
+    elif scope.windows != joined(asked):
         first, last = scope.windows[0].start, scope.windows[-1].end
         found.append(
             warn(

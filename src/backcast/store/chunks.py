@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select, update
 
 from backcast.errors import StateConflict, UnknownName
 from backcast.model.run import Chunk, Lease, StageRecord, lease_name, worker_lease_name
@@ -65,18 +65,20 @@ class SqlChunks:
         with self._database.write() as connection:
             _fence(connection, record.run_id, lease)
             at = now(connection)
-            changed = 0
-            for chunk_id in record.chunk_ids:
-                outcome = {
-                    "state": ChunkState.STAGED.value,
-                    "version": record.version,
-                    "output_rows": rows.get(chunk_id, 0),
-                    "finished_at": at,
-                    "error": "",
-                }
-                mine = and_(_running(record.run_id, [chunk_id]), chunks.c.token == record.token)
-                changed += connection.execute(update(chunks).where(mine).values(outcome)).rowcount
+            mine = and_(_running(record.run_id, record.chunk_ids), chunks.c.token == record.token)
+            outcome = {
+                "state": ChunkState.STAGED.value,
+                "version": record.version,
+                "output_rows": 0,
+                "finished_at": at,
+                "error": "",
+            }
+            changed = connection.execute(update(chunks).where(mine).values(outcome)).rowcount
             _expect_all(changed, record.run_id, record.chunk_ids)
+            wrote = [{"chunk": chunk_id, "rows": count} for chunk_id, count in rows.items() if count]
+            if wrote:
+                one = and_(chunks.c.run_id == record.run_id, chunks.c.chunk_id == bindparam("chunk"))
+                connection.execute(update(chunks).where(one).values(output_rows=bindparam("rows")), wrote)
             row = {
                 **record.model_dump(),
                 "chunk_ids": events.text(record.chunk_ids),
