@@ -26,7 +26,7 @@ _VARIABLE = [
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\dZ| UTC)"), "TIME"),
     (re.compile(r"\b(now|\d+ (s|min|h) ago)\b"), "AGO"),
     (re.compile(r"\b\d+ days( \d+ h)? left\b"), "LEFT"),
-    (re.compile(r"\b\d{12,}\b"), "VERSION"),
+    (re.compile(r"\b\d{13,}\b"), "VERSION"),
     (re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{6,12}\b|\b[a-f]{6}\b"), "HASH"),
     (re.compile(r"\b[\d.,]+ (B|KiB|MiB)\b"), "SIZE"),
     (re.compile(r"\b\d+\.\d+\.\d+(?= at |$|\s*\n)"), "NUMBER"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, delete, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, or_, select, update
 
 from backcast.errors import LeaseHeld, StateConflict
 from backcast.model.run import Holder, Lease, lease_name, worker_lease_name
@@ -80,7 +80,7 @@ def require(connection: Connection, run_id: str, token: int, name: str = "") -> 
 def of_workers(connection: Connection, run_id: str) -> list[Lease]:
     """Leases of the run's workers that have not ended."""
     first = worker_lease_name(run_id, "")
-    named = leases.c.name.between(first, f"{first}\U0010ffff")
+    named = and_(leases.c.name >= first, leases.c.name <= f"{first}\U0010ffff")
     rows = connection.execute(select(leases).where(named, leases.c.expires_at > StoreNow()).order_by(leases.c.name))
     return [_lease(row) for row in rows.mappings()]
 
