@@ -167,6 +167,8 @@ class StageWrite:
     token: int
     predicate: Predicate
     exact: bool
+    files: int | None = None
+    """About how many files of the base it replaces, when that is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 
 from backcast.errors import BackcastError, LeaseHeld, OutcomeUnknown, SparkFailed, StateConflict, Unavailable
 from backcast.faults import point
@@ -61,7 +62,9 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     token = claimed[0].token or 0
     predicate = joined(plans)
     rows, digest_of = job.engine.observed(job.compute(plans, predicate))
-    write = StageWrite(tuple(plan.id for plan in plans), token, predicate, exact=job.manifest.scope.exact)
+    chunk_ids, scope = tuple(plan.id for plan in plans), job.manifest.scope
+    files = ceil(job.manifest.target.files * len(plans) / len(job.manifest.chunks)) or None
+    write = StageWrite(chunk_ids, token, predicate, exact=scope.exact, files=files)
     job.lease.check()
     effect = job.store.effects.begin(job.run.run_id, "stage.write", str(token), chunks=list(write.chunk_ids))
     point("chunk.after-write-intent")

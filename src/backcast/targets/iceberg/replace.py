@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OPEN_FILES = 50
-"""A file being written holds megabytes: a task must not have one open for every partition of a big group. Where time is
-not the only partition field, nobody knows how many a chunk has: 40 days of 24 shards took 2 GiB."""
+"""A file being written holds megabytes: a task must not have one open for every partition of a big group."""
 
 
 def replace_files(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> None:
@@ -106,7 +106,18 @@ def _writer(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFram
     writer = rows.writeTo(handle.branch(stage.branch))
     for key, value in stage_properties(stage.run_id, write.chunk_ids, write.token).items():
         writer = writer.option(f"snapshot-property.{key}", value)
-    if len(write.chunk_ids) > _OPEN_FILES or handle.load().spec().fields().size() > 1:
+    if _partitions(handle, write) > _OPEN_FILES:
         # Rows are sorted by partition first, so that a task writes one file after the other.
         writer = writer.option("fanout-enabled", "false")
     return writer
+
+
+def _partitions(handle: TableHandle, write: StageWrite) -> float:
+    """The most that it may write to: chunks where time alone divides the table, else as many as it replaces files.
+
+    40 days of 24 shards, taken for 40, took 2 GiB.
+    """
+    chunks = len(write.chunk_ids)
+    if handle.load().spec().fields().size() <= 1:
+        return chunks
+    return inf if write.files is None else max(chunks, write.files)
