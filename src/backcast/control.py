@@ -24,7 +24,7 @@ from backcast.model.stage import recorded_base, recorded_stage, recorded_staged,
 from backcast.model.states import RunState
 from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
-from backcast.run.lease import HeldLease, acquire
+from backcast.run.lease import HeldLease, acquire, living_workers
 from backcast.run.worker import TAKES_PART
 from backcast.spark.gateway import jvm_errors
 from backcast.validate.diff import diff as diff_step
@@ -272,14 +272,12 @@ class ControlPlane:
         """Until nobody can write to the run's stage any more: workers stop at their next claim."""
         world, clock = self.world, self.world.clock
         deadline = clock.monotonic() + wait
-        while workers := world.store().runs.workers(run_id):
-            for each in workers:
-                if world.ended(each.holder):
-                    world.store().leases.release(each)
-                elif clock.monotonic() >= deadline:
-                    who = f"process {each.holder.pid} on {each.holder.host.partition('/')[0]}"
-                    hint = f"repeat it, or stop that process: backcast cancel {run_id}"
-                    raise LeaseHeld(f"worker {who} is still busy with a chunk of {run_id}", hint=hint, lease=each)
+        while workers := living_workers(world.store(), run_id, world.ended):
+            if clock.monotonic() >= deadline:
+                busy = workers[0].holder
+                who = f"process {busy.pid} on {busy.host.partition('/')[0]}"
+                hint = f"repeat it, or stop that process: backcast cancel {run_id}"
+                raise LeaseHeld(f"worker {who} is still busy with a chunk of {run_id}", hint=hint, lease=workers[0])
             clock.sleep(0.2)
 
     @contextmanager

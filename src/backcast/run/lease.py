@@ -9,7 +9,7 @@ from typing import Self
 
 from backcast.errors import BackcastError, LeaseHeld, OutcomeUnknown
 from backcast.model.run import Holder, Lease
-from backcast.ports import Clock, Leases
+from backcast.ports import Clock, Leases, Store
 
 LEASE_SECONDS = 30.0
 
@@ -71,6 +71,15 @@ class HeldLease:
             except BackcastError:
                 continue
             self._safe_until = asked + self._seconds * 0.8
+
+
+def living_workers(store: Store, run_id: str, ended: EndHolder) -> list[Lease]:
+    """Leases of the run's workers; those of processes that are known to be gone are given back first."""
+    workers = store.runs.workers(run_id)
+    gone = [each for each in workers if ended(each.holder)]
+    for each in gone:
+        store.leases.release(each)
+    return [each for each in workers if each not in gone]
 
 
 def acquire(

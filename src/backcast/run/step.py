@@ -15,6 +15,7 @@ from backcast.model.states import ChunkState, EffectState, RunState
 from backcast.model.table import Stage, StageCommit
 from backcast.run.chunks import report, stage_pending, stop_unless_running
 from backcast.run.job import RunJob
+from backcast.run.lease import living_workers
 from backcast.run.restage import bring_over, not_on_stage
 
 _RECONCILE_ROUNDS = 3
@@ -66,9 +67,7 @@ def _stage_all(job: RunJob, stage: Stage) -> None:
     """Until every chunk is staged or failed, whoever did it. What dead workers left is done here."""
     while True:
         stage_pending(job, stage)
-        for worker in job.store.runs.workers(job.run.run_id):
-            if job.ended(worker.holder):
-                job.store.leases.release(worker)
+        living_workers(job.store, job.run.run_id, job.ended)
         if not job.store.chunks.release_lost(job.run.run_id):
             return
         job.lease.check()

@@ -9,7 +9,7 @@ from backcast.cli.ending import exit_code, show_status
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, Common
 from backcast.cli.working import Working, working
-from backcast.errors import BackcastError
+from backcast.errors import BackcastError, SparkFailed
 
 if TYPE_CHECKING:
     from backcast.control import ControlPlane
@@ -58,6 +58,9 @@ def _serve(common: Common, work: Working, idle: float | None) -> int:
             try:
                 served.append(_take_part(work, run.run_id))
                 work.screen.note(f"{run.run_id} is {served[-1].state}")
+            except SparkFailed:
+                # Without its Spark this process can work on nothing.
+                raise
             except BackcastError as error:
                 refused.add(run.run_id)
                 work.screen.note(f"{run.run_id} is left to others: {error.message}")
