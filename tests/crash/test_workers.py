@@ -19,6 +19,7 @@ from backcast.model.run import Chunk
 from backcast.model.states import ChunkState, RunState
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
+from backcast.run.lease import HeldLease
 from backcast.testing.faults import SimulatedCrash, at_point, trace
 from tests.crash.lake import NEW, OUTSIDE, SCOPE_DAYS
 from tests.crash.life import DoomedWiring, Life
@@ -111,8 +112,22 @@ def test_the_chunks_of_a_worker_that_died_are_staged_by_others(new_life: NewLife
 
 
 @ON_BOTH
-def test_the_late_commit_of_a_worker_whose_lease_ended_is_found_and_staged_over(new_life: NewLife) -> None:
-    """It was given up, its chunk was staged by another, and then its commit lands after all."""
+def test_the_late_commit_of_a_worker_whose_lease_ended_is_found_and_staged_over(
+    new_life: NewLife, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was given up, its chunk was staged by another, and then its commit lands after all.
+
+    It stood still as a whole meanwhile: a worker that still looks after its lease finds out and does not commit.
+    """
+    renew = HeldLease._renew
+
+    def stand_still(held: HeldLease) -> None:
+        if "/worker/" not in held.lease.name:
+            return renew(held)
+        held._safe_until = float("inf")  # its clock stood still too
+        return None
+
+    monkeypatch.setattr(HeldLease, "_renew", stand_still)
     life = planned(new_life)
     helper = Helper(life)
     paused, go = threading.Event(), threading.Event()
