@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from backcast import status as status_report
 from backcast.attest.step import attest
+from backcast.collection import Collection
 from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
 from backcast.faults import point
 from backcast.held import HeldRun, quiet
 from backcast.model.diff import Diff
 from backcast.model.evidence import Evidence
 from backcast.model.finding import Severity
-from backcast.model.report import GcItem, GcReport, OnProgress, Plan, Status
+from backcast.model.report import GcReport, OnProgress, Plan, Status
 from backcast.model.run import Event, Publication, Run, lease_name, worker_lease_name
 from backcast.model.stage import recorded_base, recorded_stage, recorded_staged, stages_of
 from backcast.model.states import RunState
@@ -32,14 +33,11 @@ from backcast.validate.diff import diff as diff_step
 if TYPE_CHECKING:
     from backcast.model.report import Probe
     from backcast.model.request import Request
-    from backcast.model.table import Stage
     from backcast.model.verdict import Verdict
     from backcast.world import World
 
-_ALL = 100_000
 Runs = list[Run]
 Events = list[Event]
-Publications = list[Publication]
 Probes = list["Probe"]
 """Named, because inside the class `list` is the verb."""
 _CANCEL_WAIT = 120.0
@@ -72,6 +70,7 @@ class ControlPlane:
             engine=world.engine(),
             code=world.identity(spec.name),
             settings=spec.settings.model_copy(update={"spark": world.result_settings()}),
+            memory=world.memory(),
             now=world.clock.now(),
             rate=status_report.recorded_rate(reader, spec.name),
             others=status_report.open_runs(reader, spec.output.table),
@@ -193,7 +192,7 @@ class ControlPlane:
             self._see_workers_off(run.run_id, _CANCEL_WAIT)
             store.effects.begin(run.run_id, "forget", run.run_id)
             point("cancel.before-forget")
-            files = self.world.target(run.dataset).forget(clean.stage_forget(self._stages(run.run_id)))
+            files = self._forget_stage(run)
             point("cancel.after-forget")
             clean.close_effects(store, run.run_id, files)
             store.chunks.release_lost(run.run_id)
@@ -232,23 +231,7 @@ class ControlPlane:
 
     def gc(self, *, dry_run: bool = False) -> GcReport:
         """Release what no undo needs any more, then sweep up what earlier releases had to leave."""
-        items, kept = [], []
-        now = self.world.clock.now()
-        runs = self.world.store().runs.runs(limit=_ALL)
-        for run in runs:
-            publications = self.world.store().runs.publications(run.run_id)
-            if run.state is RunState.CANCELLED or (publications and publications[-1].released_at):
-                continue
-            ready, reason = clean.releasable(run, publications, now)
-            if not ready:
-                kept.append(f"{run.run_id} {reason}")
-                continue
-            try:
-                items.append(self._release(run, publications, reason, dry_run=dry_run))
-            except (LeaseHeld, StateConflict) as error:
-                kept.append(f"{run.run_id} {run.state}: {error.message}")
-        swept = 0 if dry_run else self._sweep({run.dataset for run in runs})
-        return GcReport(items=tuple(items), kept=tuple(kept), dry_run=dry_run, swept=swept)
+        return Collection(self.world, self._held).collect(dry_run=dry_run)
 
     def doctor(self) -> Probes:
         """What works, what does not, what to do."""
@@ -298,41 +281,15 @@ class ControlPlane:
                     raise
                 clock.sleep(0.5)
 
-    def _stages(self, run_id: str) -> tuple[Stage, ...]:
-        return stages_of(run_id, self.world.store().runs.events(run_id))
-
     def _attest(self, run_id: str) -> None:
         """Write the hash of the evidence into the run's history, where the next event chains it."""
         evidence = attest(self.world.reader(), run_id)
         self.world.store().runs.record(run_id, "attested", evidence=evidence.digest(), events=len(evidence.events))
 
-    def _sweep(self, datasets: set[str]) -> int:
-        """Files deleted in tables whose format leaves that to us."""
-        declared = (name for name in sorted(datasets) if self._leaves_files(name))
-        return sum(self.world.target(name).sweep() for name in declared)
-
-    def _leaves_files(self, dataset: str) -> bool:
+    def _forget_stage(self, run: Run) -> int:
+        """Data files deleted with the run's stages. A table that was dropped took them along."""
+        target = self.world.target(run.dataset)
         try:
-            return self.world.dataset(dataset).format.leaves_files
+            return target.forget(clean.stage_forget(stages_of(run.run_id, self.world.store().runs.events(run.run_id))))
         except UnknownName:
-            return False
-
-    def _release(self, run: Run, publications: Publications, reason: str, *, dry_run: bool) -> GcItem:
-        store = self.world.store()
-        forget = clean.release_forget(run.run_id, self._stages(run.run_id), publications)
-        deleted = None
-        if not dry_run:
-            with self._held(run.run_id) as lease:
-                lease.check()
-                if store.runs.run(run.run_id).revision != run.revision:
-                    raise StateConflict(f"run {run.run_id} went on while gc looked at it")
-                store.effects.begin(run.run_id, "forget", run.run_id)
-                point("gc.after-intent")
-                point("gc.before-forget")
-                deleted = self.world.target(run.dataset).forget(forget)
-                point("gc.after-forget")
-                clean.close_effects(store, run.run_id, deleted)
-                released = publications[-1].model_copy(update={"released_at": self.world.clock.now()})
-                store.runs.save_publication(released)
-                point("gc.after-record")
-        return GcItem(run_id=run.run_id, table=run.table, reason=reason, refs=forget.refs, files_deleted=deleted)
+            return 0

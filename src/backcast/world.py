@@ -64,6 +64,9 @@ class World(Protocol):
     def result_settings(self) -> dict[str, str]:
         """The Spark settings that change results, as the session has them."""
 
+    def memory(self) -> int:
+        """Bytes of memory that a Spark job's tasks share, as far as the session's settings tell."""
+
     def holder(self) -> Holder:
         """This process, and its JVM once Spark is up."""
 

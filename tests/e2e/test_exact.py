@@ -11,6 +11,7 @@ import pytest
 
 from backcast.control import ControlPlane
 from backcast.errors import ScopeChanged
+from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.model.scope import ValueClause
 from backcast.model.states import RunState
@@ -24,11 +25,21 @@ if TYPE_CHECKING:
 class Copy:
     """A table with the sales' rows and amounts of zero, restated from the sales."""
 
-    def __init__(self, shop: Shop, lake: Path, partitioned: str, zone: str = "UTC", grain: str = "day") -> None:
+    def __init__(
+        self,
+        shop: Shop,
+        lake: Path,
+        partitioned: str,
+        zone: str = "UTC",
+        grain: str = "day",
+        on: TableFormat = TableFormat.ICEBERG,
+    ) -> None:
         self.shop, self.spark = shop, shop.spark
-        self.table = f"{shop.namespace}.copy"
+        iceberg = on is TableFormat.ICEBERG
+        self.table = f"{shop.namespace}.copy" if iceberg else f"delta.`{shop.root}/lake/copy`"
+        place = f"table: {self.table}" if iceberg else "path: lake/copy"
         self.spark.sql(
-            f"CREATE TABLE {self.table} USING iceberg {partitioned} AS "
+            f"CREATE TABLE {self.table} USING {on} {partitioned} AS "
             f"SELECT id, shop, sold_at, CAST(0 AS DECIMAL(10,2)) AS amount FROM {shop.sales}"
         )
         (shop.root / "copy.sql").write_text("SELECT id, shop, sold_at, amount FROM sales")
@@ -42,7 +53,7 @@ class Copy:
                   lake: {{type: jdbc, uri: "jdbc:sqlite:{lake}/catalog.db", warehouse: "{lake}/warehouse"}}
                 datasets:
                   sales: {{table: {shop.sales}, time: {{column: sold_at, zone: {zone}}}, grain: day}}
-                  copy: {{table: {self.table}, time: {{column: sold_at, zone: {zone}}}, grain: {grain}, key: [id]}}
+                  copy: {{{place}, time: {{column: sold_at, zone: {zone}}}, grain: {grain}, key: [id]}}
                 pipelines:
                   copy: {{sql: copy.sql, version: 1.0.0, inputs: {{sales: sales}}, output: copy, cut: exact}}
                 """
@@ -100,8 +111,10 @@ def test_hours_of_a_day_partition_are_restated_exactly(shop: Shop, lake_root: Pa
     )
 
 
-def test_one_shop_of_a_window_is_restated_and_the_others_stay(shop: Shop, lake_root: Path) -> None:
-    copy = Copy(shop, lake_root, "PARTITIONED BY (days(sold_at))")
+@pytest.mark.parametrize("on", TableFormat)
+def test_one_shop_of_a_window_is_restated_and_the_others_stay(shop: Shop, lake_root: Path, on: TableFormat) -> None:
+    partitioned = {TableFormat.ICEBERG: "PARTITIONED BY (days(sold_at))", TableFormat.DELTA: "CLUSTER BY (shop)"}
+    copy = Copy(shop, lake_root, partitioned[on], on=on)
     where = (ValueClause(column="shop", values=("S1", "S2")),)
     copy.restate_and_take_back(
         Request(pipeline="copy", start="2026-01-04", end="2026-01-06", where=where),
@@ -125,13 +138,19 @@ def test_live_rows_beside_an_exact_scope_are_kept_and_inside_it_stop_the_publish
     assert copy.rows() == before
 
 
-def test_every_commit_of_an_exact_stage_names_its_chunk_and_token(shop: Shop, lake_root: Path) -> None:
-    """A late DELETE without a token could empty a chunk unseen."""
+def test_every_commit_of_an_exact_stage_names_its_chunks_and_token(shop: Shop, lake_root: Path) -> None:
+    """A late DELETE without a token could empty a chunk unseen. Chunks share the two commits, each with its count."""
     copy = Copy(shop, lake_root, "PARTITIONED BY (days(sold_at))")
     where = (ValueClause(column="shop", values=("S1",)),)
-    run_id = copy.accepted(Request(pipeline="copy", start="2026-01-04", end="2026-01-06", where=where))
+    shop.spark.sql(f"DELETE FROM {shop.sales} WHERE shop = 'S1' AND to_date(sold_at) = '2026-01-05' AND id % 2 = 0")
+    run_id = copy.accepted(Request(pipeline="copy", start="2026-01-04", end="2026-01-07", where=where))
     summaries = shop.spark.sql(f"SELECT summary FROM {copy.table}.snapshots ORDER BY committed_at").collect()
     staged = [row[0] for row in summaries[1:]]
-    assert [each["backcast.chunks"] for each in staged] == ['["2026-01-04"]'] * 2 + ['["2026-01-05"]'] * 2
+    assert [each["backcast.chunks"] for each in staged] == ['["2026-01-04", "2026-01-05", "2026-01-06"]'] * 2
     assert {each["backcast.run"] for each in staged} == {run_id}
-    assert all(each["backcast.token"] and each["backcast.chunks"] for each in staged)
+    assert len({each["backcast.token"] for each in staged}) == 1
+    asked = f"SELECT to_date(sold_at), count(*) FROM {shop.sales} WHERE shop = 'S1' GROUP BY 1"
+    wanted = {str(day): rows for day, rows in shop.spark.sql(asked).collect()}
+    counted = {chunk.chunk_id: chunk.output_rows for chunk in copy.control.world.store().runs.chunks(run_id)}
+    assert counted == {day: wanted.get(day, 0) for day in ("2026-01-04", "2026-01-05", "2026-01-06")}
+    assert len(set(counted.values())) > 1

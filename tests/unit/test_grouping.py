@@ -12,18 +12,27 @@ from backcast.plan.grouping import MAX_COMMITS, chunks_per_job
 GIB = 1024**3
 
 
+def grouped(chunks: int, size: int, memory: int = 8 * GIB) -> int:
+    return chunks_per_job(None, chunks, size, memory, exact=False)
+
+
 def test_small_chunks_share_jobs_and_big_ones_are_alone() -> None:
-    assert chunks_per_job(None, 30, 30 * 1024) == 1000
-    assert chunks_per_job(None, 30, 30 * GIB) == 4
-    assert chunks_per_job(None, 30, 30 * 40 * GIB) == 1
+    assert grouped(30, 30 * 1024) == 1000
+    assert grouped(30, 30 * GIB) == 4
+    assert grouped(30, 30 * 40 * GIB) == 1
+
+
+def test_a_job_suits_the_memory_that_spark_has() -> None:
+    assert grouped(30, 30 * GIB, memory=GIB) == 2
+    assert grouped(30, 30 * GIB, memory=100 * GIB) == 4
 
 
 def test_what_the_pipeline_asks_for_counts() -> None:
-    assert chunks_per_job(3, 10_000, 1) == 3
+    assert chunks_per_job(3, 10_000, 1, GIB, exact=False) == 3
 
 
-@given(chunks=st.integers(1, 100_000), size=st.integers(0, 10**15))
-def test_commits_are_bounded_and_no_job_is_empty(chunks: int, size: int) -> None:
-    group = chunks_per_job(None, chunks, size)
+@given(chunks=st.integers(1, 100_000), size=st.integers(0, 10**15), memory=st.integers(1, 10**13), exact=st.booleans())
+def test_commits_are_bounded_and_no_job_is_empty(chunks: int, size: int, memory: int, exact: bool) -> None:
+    group = chunks_per_job(None, chunks, size, memory, exact=exact)
     assert group >= 1
-    assert ceil(chunks / group) <= MAX_COMMITS
+    assert ceil(chunks / group) * (2 if exact else 1) <= MAX_COMMITS

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
 from backcast.model.manifest import CodeIdentity
 from backcast.project.config import load_project
-from backcast.project.identity import config_hash, git_state
+from backcast.project.identity import config_hash, git_state, installed_packages
 from backcast.project.wiring import Wiring
 from tests.unit.projects import GOOD, project, write
 
@@ -153,3 +156,13 @@ def test_without_git_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.Monk
     assert git_state(tmp_path) == (None, ())
     monkeypatch.setenv("PATH", str(tmp_path))
     assert git_state(tmp_path) == (None, ())
+
+
+def test_packages_are_those_that_the_interpreter_knows() -> None:
+    """Names of folders say the same as the metadata in them."""
+    named = {re.sub(r"[-_.]+", "-", name): version for name, version in installed_packages().items()}
+    assert named.pop("python") == platform.python_version()
+    known: dict[str, str] = {}
+    for each in distributions():
+        known.setdefault(re.sub(r"[-_.]+", "-", each.metadata["Name"].lower()), each.version)
+    assert named == known

@@ -9,16 +9,20 @@ MAX_COMMITS = 60
 writer must never lose its own against too many of them."""
 
 _BYTES_PER_JOB = 4 * 1024**3
+_MEMORIES_PER_JOB = 2
+"""Spark spills what does not fit; a job of many times its memory spends its time on that."""
 _MOST = 1000
 """As many as a pipeline may ask for. Files of that many partitions are written one after the other, not at once."""
 
 
-def chunks_per_job(asked: int | None, chunks: int, input_bytes: int) -> int:
+def chunks_per_job(asked: int | None, chunks: int, input_bytes: int, memory: int, *, exact: bool) -> int:
     """What was asked for, or as many as make a job of a few gigabytes of input: big enough to be worth starting, small
-    enough to be worth repeating. A group that fails is repeated in halves, whatever its size.
+    enough for Spark's memory and to be worth repeating. A group that fails is repeated in halves, whatever its size.
     """
     if asked is not None:
         return asked
     each = max(1, input_bytes // max(1, chunks))
-    by_size = max(1, min(_MOST, _BYTES_PER_JOB // each))
-    return max(by_size, ceil(chunks / MAX_COMMITS))
+    by_size = max(1, min(_MOST, min(_BYTES_PER_JOB, _MEMORIES_PER_JOB * memory) // each))
+    # Rows of files that a scope cuts are deleted in one commit and added in another.
+    groups = MAX_COMMITS // 2 if exact else MAX_COMMITS
+    return max(by_size, ceil(chunks / groups))

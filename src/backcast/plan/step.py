@@ -17,7 +17,7 @@ from backcast.model.run import Run
 from backcast.model.scope import Scope
 from backcast.model.states import Execution
 from backcast.model.table import FileList, PartitionField, TableFacts
-from backcast.model.time import Interval
+from backcast.model.time import Interval, beyond_calendar
 from backcast.plan import preflight
 from backcast.plan.chunks import make_chunks, make_scope
 from backcast.plan.estimate import Rate, estimate
@@ -42,6 +42,8 @@ class Planning:
     engine: Engine
     code: CodeIdentity
     settings: Settings
+    memory: int
+    """Bytes that Spark's tasks share."""
     now: datetime
     rate: Rate | None
     others: tuple[tuple[Run, Manifest], ...]
@@ -64,9 +66,12 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
     dataset = planning.spec.output
     facts = planning.target.facts()
     _refuse_wrong_columns(planning, facts, request)
-    shape = _shape(request, planning, facts)
     before, after = planning.spec.warm_up_before, planning.spec.warm_up_after
-    input_windows = tuple(window.widened(before, after) for window in shape.scope.windows)
+    try:
+        shape = _shape(request, planning, facts)
+        input_windows = tuple(window.widened(before, after) for window in shape.scope.windows)
+    except OverflowError as error:
+        raise beyond_calendar() from error
     inputs = pin_inputs(planning.spec.inputs, planning.source, input_windows, planning.now)
     guess = estimate(sum(pin.rows for pin in inputs), sum(pin.bytes for pin in inputs), shape.files.rows, planning.rate)
     inputs = tuple(at_risk(pin, planning.now, guess.seconds_high) for pin in inputs)
@@ -91,19 +96,21 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
         warm_up_before_seconds=int(before.total_seconds()),
         warm_up_after_seconds=int(after.total_seconds()),
         chunks=shape.chunks,
-        settings=_settled(planning.settings, facts, len(shape.chunks), guess.input_bytes),
+        settings=_settled(planning, facts, shape, guess.input_bytes),
         estimate=guess,
         findings=tuple(sorted(findings, key=lambda each: list(Severity).index(each.severity))),
         planned_at=planning.now,
     )
 
 
-def _settled(settings: Settings, facts: TableFacts, chunks: int, input_bytes: int) -> Settings:
+def _settled(planning: Planning, facts: TableFacts, shape: _Shape, input_bytes: int) -> Settings:
     """The settings with what only this plan can tell. An undo is promised as long as somebody keeps what it needs."""
+    settings, chunks, exact = planning.settings, len(shape.chunks), shape.scope.exact
+    group = chunks_per_job(settings.chunks_per_job, chunks, input_bytes, planning.memory, exact=exact)
     window, kept = settings.undo_window_seconds, facts.removed_files_kept
     return settings.model_copy(
         update={
-            "chunks_per_job": chunks_per_job(settings.chunks_per_job, chunks, input_bytes),
+            "chunks_per_job": group,
             "undo_window_seconds": window if kept is None else min(window, int(kept.total_seconds())),
         }
     )

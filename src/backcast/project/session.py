@@ -20,6 +20,7 @@ _SQLITE = "jdbc:sqlite:"
 _POSTGRESQL = "jdbc:postgresql:"
 _SQLITE_DEFAULTS = {"journal_mode": "WAL", "busy_timeout": "30000"}
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
+_BETWEEN = "\x1e"
 
 RESULT_SETTINGS: tuple[str, ...] = (
     "spark.sql.session.timeZone",
@@ -127,8 +128,11 @@ def make_folders(settings: SessionSettings) -> None:
 
 def result_settings(spark: SparkSession) -> dict[str, str]:
     """The session's settings that change results, its version, and every compatibility switch that was set."""
+    conf = spark._jsparkSession.conf()
     # Unlike the Python getter this knows the defaults too, and tells an unknown key from a lost JVM.
-    options = {key: spark._jsparkSession.conf().getOption(key) for key in RESULT_SETTINGS}
+    options = {key: conf.getOption(key) for key in RESULT_SETTINGS}
     found = {key: str(option.get()) for key, option in options.items() if option.isDefined()}
-    legacy = {key: value for key, value in spark.conf.getAll.items() if key.startswith("spark.sql.legacy.")}
+    # As one text: pair by pair it is two calls to the JVM for each setting there is.
+    pairs = (pair.partition(" -> ") for pair in conf.getAll().mkString(_BETWEEN).split(_BETWEEN))
+    legacy = {key: value for key, _, value in pairs if key.startswith("spark.sql.legacy.")}
     return dict(sorted({**found, **legacy, "spark.version": spark.version}.items()))

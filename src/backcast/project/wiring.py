@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
 class Wiring:
     """The `World` of one project. Opens store, user code and Spark on first use, never earlier."""
 
-    def __init__(self, project: Project, clock: Clock | None = None) -> None:
+    def __init__(self, project: Project, clock: Clock | None = None, log_file: Path | None = None) -> None:
         self.project = project
         self.clock: Clock = clock or SystemClock()
+        self._log_file = log_file
         self._store: SqlStore | None = None
         self._reader: SqlStore | None = None
         self._spark: SparkSession | None = None
@@ -85,7 +87,7 @@ class Wiring:
         from backcast.spark.session import active_session, open_session
 
         if self._spark is None:
-            settings = session_settings(self.project)
+            settings = replace(session_settings(self.project), log_file=self._log_file)
             make_folders(settings)
             self._started_spark = active_session() is None
             self._spark = open_session(settings)
@@ -113,8 +115,16 @@ class Wiring:
 
     def result_settings(self) -> dict[str, str]:
         from backcast.project.session import result_settings
+        from backcast.spark.session import refuse_redirects
 
+        # Asked anew: a notebook may have changed its session since it was opened.
+        refuse_redirects(self.spark())
         return result_settings(self.spark())
+
+    def memory(self) -> int:
+        from backcast.spark.session import task_memory
+
+        return task_memory(self.spark())
 
     def holder(self) -> Holder:
         """This process, and the JVM once Spark is up."""
@@ -184,6 +194,9 @@ def rebooted_since(host: str) -> bool:
     return len(then) == len(now) == 3 and then[0] == now[0] and then[1] != now[1]
 
 
-def open_world(path: str | Path = ".", profile: str | None = None) -> Wiring:
-    """The project's wiring, for scripts of the project that need its Spark session: `open_world(".").spark()`."""
-    return Wiring(load_project(path, profile))
+def open_world(path: str | Path = ".", profile: str | None = None, *, log_file: Path | None = None) -> Wiring:
+    """The project's wiring, for scripts of the project that need its Spark session: `open_world(".").spark()`.
+
+    What Spark's JVM prints goes to the log file, or to the script's own stdout and stderr.
+    """
+    return Wiring(load_project(path, profile), log_file=log_file)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import ceil
 
 from backcast.errors import BackcastError, LeaseHeld, OutcomeUnknown, SparkFailed, StateConflict, Unavailable
 from backcast.faults import point
-from backcast.model.manifest import ChunkPlan, Manifest
+from backcast.model.digest import EMPTY, Digest
+from backcast.model.manifest import ChunkPlan
 from backcast.model.partitions import rows_by_chunk
 from backcast.model.report import Progress
 from backcast.model.run import Chunk, StageRecord
-from backcast.model.scope import Predicate
 from backcast.model.states import ChunkState, EffectState, RunState
 from backcast.model.table import Stage, StageCommit, StageWrite
 from backcast.run.job import RunJob, joined
@@ -24,7 +23,7 @@ def stage_pending(job: RunJob, stage: Stage) -> None:
     A group that fails is tried again in halves, until a bad chunk is alone; what goes well lets groups grow again.
     """
     plans = {chunk.id: chunk for chunk in job.manifest.chunks}
-    group = 1 if job.manifest.scope.exact else job.manifest.settings.chunks_per_job or 1
+    group = job.manifest.settings.chunks_per_job or 1
     limit = group
     while True:
         point("chunk.before-claim")
@@ -69,11 +68,7 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     effect = job.store.effects.begin(job.run.run_id, "stage.write", str(token), chunks=list(write.chunk_ids))
     point("chunk.after-write-intent")
     commit = job.target.write(stage, write, rows, lambda: turn(job))
-    counts = _counts(job.manifest, commit, plans)
-    digest = digest_of()
-    if digest is None or digest.rows != sum(counts.values()):
-        parts: Mapping[str, Predicate] = {"all": predicate}
-        digest = job.engine.digests(job.target.read(commit.version, predicate), parts)["all"]
+    counts, digest = _measured(job, commit, plans, digest_of())
     record = StageRecord(
         run_id=job.run.run_id,
         token=token,
@@ -87,11 +82,29 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     job.store.effects.end(effect, EffectState.LANDED, version=commit.version)
 
 
-def _counts(manifest: Manifest, commit: StageCommit, plans: list[ChunkPlan]) -> dict[str, int]:
-    """Rows per chunk from the committed files' metadata. An exact chunk is alone in its commit."""
+def _measured(
+    job: RunJob, commit: StageCommit, plans: list[ChunkPlan], observed: Digest | None
+) -> tuple[dict[str, int], Digest]:
+    """Rows of each chunk, and the digest of all, as observed while they were written. They are read once more when
+    nothing was observed, or more than was committed because tasks were repeated.
+    """
+    read: dict[str, Digest] = {}
     if len(plans) == 1:
-        return {plans[0].id: commit.rows}
-    return rows_by_chunk(commit.added, tuple(plans), manifest.target.identity)
+        counts = {plans[0].id: commit.rows}
+    elif job.manifest.scope.exact:
+        # Files that a scope cuts hold rows of several chunks.
+        read = _read(job, commit, plans)
+        counts = {name: digest.rows for name, digest in read.items()}
+    else:
+        counts = rows_by_chunk(commit.added, tuple(plans), job.manifest.target.identity)
+    if observed is None or observed.rows != sum(counts.values()):
+        observed = sum((read or _read(job, commit, plans)).values(), EMPTY)
+    return counts, observed
+
+
+def _read(job: RunJob, commit: StageCommit, plans: list[ChunkPlan]) -> dict[str, Digest]:
+    rows = job.target.read(commit.version, joined(plans))
+    return job.engine.digests(rows, {plan.id: plan.predicate for plan in plans})
 
 
 def report(job: RunJob, message: str) -> None:

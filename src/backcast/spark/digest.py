@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ROWS, HIGH, LOW = "backcast_rows", "backcast_high", "backcast_low"
 KEY = "backcast_key"
+_NESTED = (StructType, ArrayType, MapType)
 _UNHASHABLE = ("variant",)
 
 
@@ -47,8 +48,12 @@ def digest_of_row(row: Row) -> Digest:
 
 
 def _row_hash(schema: StructType) -> Column:
+    if not any(isinstance(field.dataType, _NESTED) or _is_unhashable(field.dataType) for field in schema.fields):
+        # What `_parts` says of plain values, as one text: column by column it is a dozen calls to the JVM for each.
+        plain = ", ".join(f"isnull({name}), {name}" for name in (quote(field.name) for field in schema.fields))
+        return F.expr(f"xxhash64({plain})") if plain else F.lit(0).cast("bigint")
     parts = [part for field in schema.fields for part in _parts(F.col(quote(field.name)), field.dataType)]
-    return F.xxhash64(*parts) if parts else F.lit(0).cast("bigint")
+    return F.xxhash64(*parts)
 
 
 def _parts(value: Column, kind: DataType) -> list[Column]:
@@ -69,9 +74,13 @@ def _parts(value: Column, kind: DataType) -> list[Column]:
             lambda entry: F.xxhash64(*_parts(entry.getField("key"), key), *_parts(entry.getField("value"), item)),
         )
         return [F.isnull(value), _size(value), F.array_sort(entries)]
-    if kind.typeName() in _UNHASHABLE:
+    if _is_unhashable(kind):
         raise InvalidRequest(f"no digest for columns of type {kind.simpleString()}", type=kind.simpleString())
     return [F.isnull(value), value]
+
+
+def _is_unhashable(kind: DataType) -> bool:
+    return kind.typeName() in _UNHASHABLE
 
 
 def _size(value: Column) -> Column:

@@ -19,6 +19,8 @@ Types = Mapping[str, str]
 """Column names with Spark's simple type strings."""
 
 _INTEGERS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+_BITS = {"tinyint": 8, "smallint": 16, "int": 64, "bigint": 64}
+"""What a literal of the type can hold. One for an int may be a bigint: seconds from 1970 leave its range in 2038."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _TEXT = re.compile(r"(string|char\(\d+\)|varchar\(\d+\))")
 _BOOLEANS = {"true": True, "false": False}
@@ -47,7 +49,7 @@ def parse_value(text: str, type_name: str) -> Value:
 
 def _parse(text: str, type_name: str) -> Value:
     if type_name in _INTEGERS:
-        return int(text)
+        return _integer(text, _BITS[type_name])
     if _TEXT.fullmatch(type_name):
         return text
     if decimal := _DECIMAL.fullmatch(type_name):
@@ -72,6 +74,13 @@ def _parse(text: str, type_name: str) -> Value:
             return number
         case _:
             raise InvalidRequest(f"a column of type {type_name} cannot be compared with a value", type=type_name)
+
+
+def _integer(text: str, bits: int) -> int:
+    number = int(text)
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise ValueError(text)
+    return number
 
 
 def _decimal(text: str, scale: int) -> Decimal:
@@ -100,13 +109,13 @@ def literal(text: str, type_name: str) -> str:
         case date():
             return f"DATE '{value.isoformat()}'"
         case str():
-            return _text(value)
+            return text_literal(value)
         case _:
             assert_never(value)
 
 
-def _text(value: str) -> str:
-    """Whether a backslash escapes depends on a Spark setting; bytes do not."""
+def text_literal(value: str) -> str:
+    """The text as a SQL literal. Whether a backslash escapes depends on a Spark setting; bytes do not."""
     if value.isprintable() and "'" not in value and "\\" not in value:
         return f"'{value}'"
     return f"CAST(X'{value.encode().hex()}' AS STRING)"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from backcast.errors import SessionRefused, SparkFailed
 from backcast.spark.packages import local_jars
-from backcast.spark.settings import SessionSettings, catalog_conf, local_cores, spark_conf
+from backcast.spark.settings import REDIRECTS, SessionSettings, catalog_conf, local_cores, spark_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,22 @@ def open_session(settings: SessionSettings) -> SparkSession:
     if active is not None:
         check_session(active, settings)
         return active
-    return _start(settings)
+    started = _start(settings)
+    try:
+        refuse_redirects(started)
+    except SessionRefused:
+        started.stop()
+        raise
+    return started
+
+
+def refuse_redirects(spark: SparkSession) -> None:
+    """Raise when a setting of the session sends what is written to a table somewhere else than it is addressed to."""
+    found = [key for key in REDIRECTS if spark.conf.get(key, None)]
+    if found:
+        names = " and ".join(found)
+        hint = f"unset it in the session, in spark-defaults.conf or wherever it is set: {names}"
+        raise SessionRefused(f"the Spark session sets {names}: Iceberg would not write to a run's own stage", hint=hint)
 
 
 def active_session() -> SparkSession | None:
@@ -51,6 +66,7 @@ def check_session(spark: SparkSession, settings: SessionSettings) -> None:
     """Raise unless an active session has the extensions, the time zone and every catalog setting that is needed."""
     if not hasattr(spark, "_jsparkSession"):
         raise SessionRefused("the active Spark session is a Connect session; a classic session is needed")
+    refuse_redirects(spark)
     wanted = {"spark.sql.session.timeZone": "UTC", **catalog_conf(settings.catalogs)}
     wrong = [key for key, value in wanted.items() if spark.conf.get(key, None) != value]
     have = spark.conf.get("spark.sql.extensions", "") or ""
@@ -61,6 +77,20 @@ def check_session(spark: SparkSession, settings: SessionSettings) -> None:
         keys = ", ".join(sorted(wrong))
         hint = "start that session with these settings, or let backcast start its own in a separate process"
         raise SessionRefused(f"the active Spark session lacks or contradicts {keys}", hint=hint, settings=keys)
+
+
+def task_memory(spark: SparkSession) -> int:
+    """Bytes that tasks share: the driver's where they run in it, otherwise those of as many executors as were asked
+    for.
+    """
+    conf = spark.sparkContext.getConf()
+    if local_cores(str(spark.sparkContext.master)):
+        text, times = conf.get("spark.driver.memory", "1g"), 1
+    else:
+        text, times = conf.get("spark.executor.memory", "1g"), int(conf.get("spark.executor.instances") or 1)
+    # Spark's own reading of "2g": a bare number is megabytes here.
+    utils = getattr(spark._jvm, "org.apache.spark.network.util.JavaUtils")
+    return int(utils.byteStringAsMb(text)) * times * 1024**2
 
 
 def _start(settings: SessionSettings) -> SparkSession:

@@ -32,23 +32,31 @@ class TableHandle:
 
     def load(self) -> Any:
         """The Iceberg table, refreshed: a catalog with a cache hands out an old one."""
+        session = self.spark._jsparkSession
         # A catalog is set up from the settings of the thread's active session, which a new thread does not have.
-        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.spark._jsparkSession)
-        # Iceberg takes a catalog that fails to load for a namespace; asked for by name, it says why it failed.
-        self.spark._jsparkSession.sessionState().catalogManager().catalog(self.name.partition(".")[0])
-        table = self.java("spark.Spark3Util").loadIcebergTable(self.spark._jsparkSession, self.quoted)
+        self._class("org.apache.spark.sql.classic.SparkSession").setActiveSession(session)
+        try:
+            table = self.java("spark.Spark3Util").loadIcebergTable(session, self.quoted)
+        except Exception:
+            # Iceberg takes a catalog that fails to load for a namespace; asked for by name, it says why it failed.
+            session.sessionState().catalogManager().catalog(self.name.partition(".")[0])
+            raise
         table.refresh()
         return table
 
     def java(self, name: str) -> Any:
         """A class of Iceberg by its name below org.apache.iceberg."""
-        return getattr(self._jvm, _ICEBERG + name)
+        return self._class(_ICEBERG + name)
 
     def java_list(self) -> Any:
-        return self._jvm.java.util.ArrayList()
+        return self._class("java.util.ArrayList")()
 
     def java_set(self) -> Any:
-        return self._jvm.java.util.HashSet()
+        return self._class("java.util.HashSet")()
+
+    def _class(self, name: str) -> Any:
+        """By its whole name: asked for part by part, each part is a call to the JVM."""
+        return getattr(self._jvm, name)
 
     @property
     def _jvm(self) -> Any:
