@@ -15,6 +15,7 @@ _WORKING = (RunState.RUNNING, RunState.PUBLISHING, RunState.UNDOING, RunState.CA
 _BEFORE_VERDICT = (RunState.PLANNED, RunState.APPROVED, RunState.STAGED)
 _LETTERS = {ChunkState.PENDING: ".", ChunkState.RUNNING: ">", ChunkState.STAGED: "#", ChunkState.FAILED: "x"}
 _LOOK_BACK = 20
+_ALL = 100_000
 _STALLED_SECONDS = 10.0
 
 
@@ -114,9 +115,9 @@ def recorded_rate(reader: RunReader, pipeline: str) -> Rate | None:
 
 
 def open_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]:
-    """Runs on the table that may still change it."""
+    """Runs on the table that may still change it: all of them, however many plans were made and forgotten since."""
     return tuple(
-        (run, reader.manifest(run.run_id)) for run in reader.runs(open_only=True, limit=500) if run.table == table
+        (run, reader.manifest(run.run_id)) for run in reader.runs(open_only=True, limit=_ALL) if run.table == table
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backcast.errors import ChunkFailed
+from backcast.errors import ChunkFailed, InvalidRequest
 from backcast.model.pipeline import Job
 from backcast.model.states import Execution
 from backcast.model.time import Interval
@@ -83,9 +83,7 @@ def test_sql_names_its_inputs_like_tables(tmp_path: Path, events: DataFrame) -> 
     query = (
         "-- shops\nWITH b AS (SELECT * FROM events WHERE shop = 'b')\nSELECT shop, count(*) FROM b GROUP BY 1; -- end"
     )
-    with pytest.raises(ChunkFailed, match="PARSE_SYNTAX_ERROR"):
-        sql(tmp_path, query).apply({"events": events}, JOB)
-    assert rows(sql(tmp_path, query.removesuffix(" -- end")).apply({"events": events}, JOB)) == [("b", 2)]
+    assert rows(sql(tmp_path, query).apply({"events": events}, JOB)) == [("b", 2)]
 
 
 def test_sql_knows_the_run(tmp_path: Path, events: DataFrame) -> None:
@@ -115,7 +113,7 @@ def test_sql_can_only_read(
     table = f"{namespace}.kept"
     spark.sql(f"CREATE TABLE {table} (id bigint) USING iceberg")
     ansi = spark.conf.get("spark.sql.ansi.enabled")
-    with pytest.raises(ChunkFailed, match="ParseException"):
+    with pytest.raises((ChunkFailed, InvalidRequest), match=r"ParseException|there is more after the `;`"):
         sql(tmp_path, statement.format(table=table)).apply({"events": events}, JOB)
     assert spark.table(table).count() == 0
     assert not spark.catalog.tableExists(f"{table}_2")

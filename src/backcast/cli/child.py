@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from backcast.cli.protocol import Job, Message
 from backcast.errors import BackcastError
+from backcast.model.masking import without_secrets
 
 if TYPE_CHECKING:
     from backcast.control import ControlPlane
@@ -73,11 +74,10 @@ class Performer:
                 self._control = _opened(job)
             return Message("result", plain(perform(self._control, job, self._progress)))
         except BackcastError as error:
-            traceback.print_exc()
-            return Message("error", error.as_dict(), traceback.format_exc())
+            return Message("error", error.as_dict(), _logged())
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the command must learn of it, whatever it is
-            traceback.print_exc()
-            return Message("crash", {"message": f"{type(error).__name__}: {error}"}, traceback.format_exc())
+            message = without_secrets(f"{type(error).__name__}: {error}")
+            return Message("crash", {"message": message}, _logged())
 
     def _progress(self, progress: Progress) -> None:
         self._send(Message("progress", progress.as_json()))
@@ -86,6 +86,13 @@ class Performer:
         line = message.line()
         while line:
             line = line[os.write(self._messages, line) :]
+
+
+def _logged() -> str:
+    """The traceback, which is in the log too; a driver's error in it may repeat a catalog's address."""
+    trace = without_secrets(traceback.format_exc())
+    print(trace, file=sys.stderr, flush=True)
+    return trace
 
 
 def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:

@@ -7,12 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from backcast.model.report import Probe
+    from backcast.spark.versions import Package
 
 _PYTHON = (3, 11)
 _JAVA_FROM, _JAVA_BELOW = 17, 23
@@ -20,8 +22,9 @@ _JAVA_FROM, _JAVA_BELOW = 17, 23
 _INSTALL_JAVA = "install a JDK or JRE 17 or 21, or set JAVA_HOME to one"
 
 
-def probes() -> list[Probe]:
-    return [_python(), java(), _pyspark(), _connectors()]
+def probes(packages: Sequence[Package] | None = None) -> list[Probe]:
+    """`packages` are the connectors that the project at hand needs; None when there is no project to ask."""
+    return [_python(), java(), _pyspark(), connectors(packages)]
 
 
 def java() -> Probe:
@@ -82,13 +85,14 @@ def _pyspark() -> Probe:
     return Probe(name="pyspark", ok=True, detail=version)
 
 
-def _connectors() -> Probe:
+def connectors(packages: Sequence[Package] | None = None) -> Probe:
     from backcast.model.report import Probe
     from backcast.spark.packages import are_cached, cache_root
     from backcast.spark.versions import EMBEDDED_LAKE
 
-    names = ", ".join(":".join(package.value.split(":")[1:]) for package in EMBEDDED_LAKE)
-    if are_cached():
+    needed = EMBEDDED_LAKE if packages is None else packages
+    names = ", ".join(":".join(package.value.split(":")[1:]) for package in needed)
+    if are_cached(needed):
         return Probe(name="connectors", ok=True, detail=f"{names} in {cache_root()}")
-    remedy = "python -m backcast.spark.packages fetches them; so does the first command that needs Spark"
+    remedy = "the first command that needs Spark fetches them, once; it needs the network then"
     return Probe(name="connectors", ok=False, detail=f"{names} not in {cache_root()} yet", remedy=remedy)

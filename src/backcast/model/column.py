@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
-from typing import Literal
 
 from pydantic import model_validator
 
@@ -22,7 +21,7 @@ class TimeKind(StrEnum):
     INTEGER = "integer"
 
 
-_TOKENS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_TOKENS = {"yyyy": "year", "MM": "month", "dd": "day", "HH": "hour", "mm": "minute", "ss": "second"}
 _ORDER = list(_TOKENS)
 _TOKEN = re.compile("|".join(_TOKENS))
 _EPOCHS = {"epoch_seconds": 1, "epoch_millis": 1_000, "epoch_micros": 1_000_000}
@@ -86,7 +85,7 @@ class TimeColumn(Document):
     def encode(self, instant: datetime) -> str:
         """The smallest value of the column whose time is not before the instant, as text."""
         if self.kind is TimeKind.TIMESTAMP:
-            return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            return _iso(instant.astimezone(UTC).replace(tzinfo=None)) + "Z"
         if self.epoch_scale is not None:
             return str(-((_EPOCH - instant) // timedelta(microseconds=1_000_000 // self.epoch_scale)))
         wall = t.local(instant, self.zone)
@@ -96,9 +95,9 @@ class TimeColumn(Document):
             case TimeKind.DATE:
                 return wall.date().isoformat()
             case TimeKind.TIMESTAMP_NTZ:
-                return wall.strftime("%Y-%m-%dT%H:%M:%S.%f")
+                return _iso(wall)
             case _:
-                return wall.strftime(_TOKEN.sub(lambda m: _TOKENS[m.group()], self.format or ""))
+                return _TOKEN.sub(lambda m: _written(wall, m.group()), self.format or "")
 
     def _ceil(self, wall: datetime, instant: datetime, unit: Grain) -> datetime:
         """A day whose first instant is 01:00 still starts there: it is not rounded up to the next one."""
@@ -118,7 +117,13 @@ class TimeColumn(Document):
                 return text
 
 
-PartitionUnit = Literal["hour", "day", "month", "year"]
+def _iso(wall: datetime) -> str:
+    return wall.isoformat(timespec="microseconds")
+
+
+def _written(wall: datetime, token: str) -> str:
+    """Padded to the token's length: `strftime` writes the year 900 with three digits, which does not sort like time."""
+    return str(getattr(wall, _TOKENS[token])).zfill(len(token))
 
 
 def aligned(instant: datetime, unit: Grain, column: TimeColumn) -> bool:

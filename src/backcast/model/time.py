@@ -182,11 +182,20 @@ def parse_instant(text: str, zone_name: str) -> datetime:
         if len(text) == 10:
             return start_of_day(date.fromisoformat(text), zone_name)
         parsed = datetime.fromisoformat(text)
+        return parsed.astimezone(UTC) if parsed.tzinfo else first_instant(parsed, zone_name)
     except ValueError as error:
         raise InvalidRequest(
             f"{text!r} is not a date or time", hint="write 2025-01-31, 2025-01-31T05:00 or 2025-01-31T05:00Z"
         ) from error
-    return parsed.astimezone(UTC) if parsed.tzinfo else first_instant(parsed, zone_name)
+    except OverflowError as error:
+        raise beyond_calendar() from error
+
+
+def beyond_calendar() -> InvalidRequest:
+    """For what cannot be computed with: a day is known by its end too, and zones move it by hours."""
+    return InvalidRequest(
+        "the window, its zone and its warm-up reach beyond the years 1 to 9999", hint="give a narrower window"
+    )
 
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -149,7 +149,7 @@ def input_findings(inputs: Iterable[InputPin], target_table: str) -> list[Findin
                 warn(
                     "input.at-risk",
                     f"input {pin.name} may expire at {pin.survives_until:%Y-%m-%d %H:%M} UTC, before the run may end",
-                    f"ALTER TABLE {pin.identity.name} CREATE TAG keep_{pin.version} AS OF VERSION {pin.version}",
+                    _keep_alive(pin),
                 )
             )
         elif pin.survival is Survival.UNKNOWN:
@@ -169,6 +169,13 @@ def input_findings(inputs: Iterable[InputPin], target_table: str) -> list[Findin
                 )
             )
     return found
+
+
+def _keep_alive(pin: InputPin) -> str:
+    table = pin.identity.name
+    if pin.identity.format == "delta":
+        return f"raise delta.deletedFileRetentionDuration of {table} in a quiet moment, or run VACUUM later"
+    return f"ALTER TABLE {table} CREATE TAG keep_{pin.version} AS OF VERSION {pin.version}"
 
 
 def code_findings(code: CodeIdentity, request: Request) -> list[Finding]:

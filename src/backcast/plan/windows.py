@@ -38,7 +38,10 @@ def requested_windows(request: Request, zone: str) -> tuple[Interval, ...]:
 
 
 def _day(day: date, zone: str) -> Interval:
-    start, end = t.start_of_day(day, zone), t.start_of_day(day + timedelta(days=1), zone)
+    try:
+        start, end = t.start_of_day(day, zone), t.start_of_day(day + timedelta(days=1), zone)
+    except OverflowError as error:
+        raise t.beyond_calendar() from error
     if start == end:
         raise InvalidRequest(f"{day} does not exist in {zone}", hint="leave it out: the clocks skipped that day")
     return Interval(start=start, end=end)

@@ -14,6 +14,7 @@ from backcast.model.manifest import Settings
 from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation, TableFormat
 from backcast.project.problems import KeyPath, Place, Problem, from_validation, raise_problems, suggestion
 from backcast.project.profiles import Interpolation, apply_environment, choose_profile
+from backcast.project.references import reference_problems
 from backcast.project.schema import DatasetConfig, PipelineConfig, ProjectConfig, keys_at
 from backcast.project.secrets import is_secret_path
 from backcast.project.store_address import filled, password_problems
@@ -108,14 +109,16 @@ def load_project(
     tree = apply_environment(choose_profile(written, profile), environ)
     interpolation = Interpolation(file.parent, environ)
     tree = interpolation.tree(tree, skip=is_secret_path)
-    problems = _profile_problems(written)
+    problems = [*_profile_problems(written), *password_problems(str(tree.mapping.get("store", "")), tree)]
+    config: ProjectConfig | None = None
     try:
         config = ProjectConfig.model_validate(tree.value)
     except ValidationError as error:
         problems += from_validation(error, tree.place, keys_at, is_secret_path)
-        raise_problems(problems)
-        raise
-    raise_problems(problems + password_problems(config.store, tree) + _reference_problems(config, tree))
+    problems += reference_problems(tree, {each.path for each in problems})
+    raise_problems(problems)
+    if config is None:
+        raise ConfigError(f"{shown_as}: it is not a project", file=shown_as)
     return Project(file.parent, file, profile, config, interpolation, tree.places)
 
 
@@ -180,38 +183,3 @@ def _profile_problems(written: Tree) -> list[Problem]:
             path = ("profiles", profile, key)
             problems.append(Problem(written.place(path), path, f"unknown key{suggestion(key, known)}"))
     return problems
-
-
-def _reference_problems(config: ProjectConfig, tree: Tree) -> list[Problem]:
-    """Names that lead nowhere, and inputs and outputs that need a time column and have none."""
-    found: list[tuple[KeyPath, str]] = []
-    for name, dataset in config.datasets.items():
-        catalog = dataset.table.split(".")[0] if dataset.table else None
-        if catalog is not None and catalog not in config.catalogs:
-            text = f"no catalog is called {catalog!r}{suggestion(catalog, config.catalogs)}"
-            found.append((("datasets", name, "table"), text))
-    for name, declared in config.catalogs.items():
-        if declared.type == "delta" and name != "spark_catalog":
-            text = "a catalog of type delta is Spark's own one: call it spark_catalog"
-            found.append((("catalogs", name, "type"), text))
-    for name, pipeline in config.pipelines.items():
-        found += _pipeline_references(config, name, pipeline)
-    return [Problem(tree.place(path), path, text) for path, text in found]
-
-
-def _pipeline_references(config: ProjectConfig, name: str, pipeline: PipelineConfig) -> list[tuple[KeyPath, str]]:
-    here: KeyPath = ("pipelines", name)
-    found: list[tuple[KeyPath, str]] = []
-    if pipeline.output not in config.datasets:
-        text = f"no dataset is called {pipeline.output!r}{suggestion(pipeline.output, config.datasets)}"
-        found.append(((*here, "output"), text))
-    elif config.datasets[pipeline.output].time is None:
-        found.append(((*here, "output"), f"dataset {pipeline.output!r} has no time column, so it cannot be restated"))
-    for key, each in pipeline.inputs.items():
-        path = (*here, "inputs", key)
-        if each.dataset not in config.datasets:
-            found.append((path, f"no dataset is called {each.dataset!r}{suggestion(each.dataset, config.datasets)}"))
-        elif each.window == "output" and config.datasets[each.dataset].time is None:
-            text = f"dataset {each.dataset!r} has no time column: write {{dataset: {each.dataset}, window: all}}"
-            found.append((path, text))
-    return found

@@ -65,10 +65,10 @@ def _disk(wiring: Wiring) -> Probe:
 
 
 def _memory(wiring: Wiring) -> Probe:
-    from backcast.spark.settings import default_driver_gib
+    from backcast.spark.settings import default_driver_gib, machine_memory
 
     asked = wiring.project.config.spark.driver_memory
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    machine = machine_memory()
     detail = f"driver memory {asked or f'{default_driver_gib()}g'} of {machine / 1024**3:.0f} GiB"
     ok = asked is None or _bytes(asked) < machine
     return Probe(name="memory", ok=ok, detail=detail, remedy="" if ok else "lower spark.driver_memory")

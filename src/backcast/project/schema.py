@@ -29,6 +29,7 @@ from backcast.model.time import zone as find_zone
 from backcast.project.problems import KeyPath
 from backcast.project.secrets import masked
 from backcast.project.store_address import check_store, shown
+from backcast.spark.settings import REDIRECTS
 
 _RESERVED_TABLES = re.compile(r"(branch|tag)_.*|snapshot_id_\d+|at_timestamp_\d+")
 _LONGEST = timedelta(days=3650)
@@ -116,6 +117,8 @@ class SparkConfig(Document):
         for key, value in conf.items():
             if not key.startswith("spark."):
                 raise ValueError(f"expected names that start with spark., got {key!r}")
+            if key in REDIRECTS:
+                raise ValueError(f"{key} would send the rows of a run elsewhere than to its stage: leave it out")
             if key == "spark.sql.session.timeZone" and value != "UTC":
                 raise ValueError("spark.sql.session.timeZone is always UTC; zones belong to datasets")
         return conf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,12 @@ from backcast.project.transform import Context, Inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_PIECE = re.compile(
+    r"""--[^\n]* | /\*.*?\*/ | (?<!\w)[rR](?:'[^']*'|"[^"]*") | '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" | `[^`]*` | ;""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Comments, texts and quoted names, in which a `;` ends nothing; and the `;` that does."""
 
 # Views belong to the session, and jobs side by side may share it. The query is bound to its inputs before it returns.
 _views = threading.Lock()
@@ -25,9 +32,7 @@ class SqlBody:
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
-        self.text = text.strip().removesuffix(";").rstrip()
-        if not self.text:
-            raise InvalidRequest(f"{name}: expected a query, got an empty file", hint="write a SELECT into it")
+        self.text = one_query(name, text)
 
     def __call__(self, inputs: Inputs, ctx: Context) -> DataFrame:
         arguments = {
@@ -41,6 +46,25 @@ class SqlBody:
             # The first line stays the first, so that Spark's error positions are those of the file.
             query = f"SELECT * FROM ({self.text}\n)"  # noqa: S608 - the user's own query is the point
             return ctx.spark.sql(query, args=arguments)
+
+
+def one_query(name: str, text: str) -> str:
+    """The file's query, without the `;` at its end and comments after it. Raises InvalidRequest for more, or none."""
+    ends = [match.start() for match in _PIECE.finditer(text) if match.group() == ";"]
+    query = (text[: ends[0]] if ends else text).rstrip()
+    if not _code(query):
+        got = "comments alone" if query else "an empty file"
+        raise InvalidRequest(f"{name}: expected a query, got {got}", hint="write a SELECT into it")
+    if ends and _code(text[ends[0] :]).strip("; \t\r\n"):
+        line = text.count("\n", 0, ends[0]) + 1
+        hint = "a file holds one query: remove what follows its `;`, or make a pipeline of its own of it"
+        raise InvalidRequest(f"{name}:{line}: there is more after the `;` that ends the query", hint=hint)
+    return query
+
+
+def _code(text: str) -> str:
+    """The text without comments."""
+    return _PIECE.sub(lambda match: " " if match.group().startswith(("--", "/*")) else match.group(), text).strip()
 
 
 @contextmanager

@@ -61,17 +61,19 @@ def publish(job: PublishJob, verdict: Verdict | None) -> Publication:
     if done is not None:
         return done
     verdict = _accepted(job.run, verdict)
-    _refuse_drift(job)
-    net = _net_change(job, verdict)
     generation = len(job.store.runs.publications(job.run.run_id)) + 1
-    came_from = job.run.state
-    point("publish.before-intent")
-    run = job.run if came_from is RunState.PUBLISHING else _enter(job, generation)
+    run = job.run
     try:
+        _refuse_drift(job)
+        net = _net_change(job, verdict)
+        point("publish.before-intent")
+        run = run if run.state is RunState.PUBLISHING else _enter(job, generation)
         effect, version = _commit(job, verdict, net, generation)
     except (Refused, ScopeChanged, StateConflict) as error:
-        back = RunState.UNDONE if generation > 1 else RunState.ACCEPTED
-        job.store.runs.transition(run, back, detail=error.message, token=job.check_lease())
+        # Also a publish that was interrupted and is refused now goes back: it could neither be cancelled nor undone.
+        if run.state is RunState.PUBLISHING:
+            back = RunState.UNDONE if generation > 1 else RunState.ACCEPTED
+            job.store.runs.transition(run, back, detail=error.message, token=job.check_lease())
         raise
     return finish(job, run, effect, version)
 

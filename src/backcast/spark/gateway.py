@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backcast.errors import BackcastError, Refused, SparkFailed, Unavailable, UnknownName
+from backcast.model.masking import without_secrets
 
 NOT_LANDED = frozenset({"CommitFailedException", "ValidationException"})
 """Iceberg raises these only when the commit certainly did not land."""
@@ -86,7 +87,7 @@ def _told_by_python(error: BaseException) -> tuple[Cause, ...]:
         return ()
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = next((line for line in reversed(lines) if not line.startswith(("at ", "File ", "SQLSTATE", "JVM "))), "")
-    return (Cause(type(error).__name__, told[:500]),)
+    return (Cause(type(error).__name__, without_secrets(told)[:500]),)
 
 
 def find_cause(error: BaseException, kinds: frozenset[str]) -> Cause | None:
@@ -138,6 +139,6 @@ def jvm_errors(doing: str, **attributes: Any) -> Iterator[None]:
 
 
 def _first_line(text: str) -> str:
-    """What happened in one line: the first, or of a Python traceback the last."""
+    """What happened in one line: the first, or of a Python traceback the last. Iceberg repeats a catalog's address."""
     lines = text.strip().splitlines() or [""]
-    return (lines[-1] if lines[0].startswith("Traceback") else lines[0])[:500]
+    return without_secrets(lines[-1] if lines[0].startswith("Traceback") else lines[0])[:500]

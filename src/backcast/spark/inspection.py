@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from backcast.spark.delta.paths import by_path
@@ -45,7 +45,6 @@ ORDER_DEPENDENT = {
     "Deduplicate": "dropDuplicates",
     "GlobalLimit": "limit",
 }
-_RELATION = re.compile(r"RelationV2\[[^\]]*\] (\S+)")
 _FILES = ("LogicalRelation", "HiveTableRelation")
 _FILE_RELATION = "HadoopFsRelation"
 _OPAQUE = ("PythonUDF", "PythonUDAF", "PythonUDTF", "ScalaUDF", "ScalaUDAF", "ScalaAggregator")
@@ -66,13 +65,11 @@ def inspect(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], tuple[st
 def tables(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Tables that the plan reads, those of them without a pinned version, and whether it reads files directly.
 
-    The leaves tell the version; only the plan's text shows tables inside subqueries, and there without version.
+    Also inside subqueries, which belong to expressions and are no leaves of the plan around them.
     """
     analysed = rows._jdf.queryExecution().analyzed()
-    leaves = analysed.collectLeaves()
-    names, unpinned, files = set(_RELATION.findall(analysed.toString())), set(), False
-    for index in range(leaves.size()):
-        leaf = leaves.apply(index)
+    names, unpinned, files = set(), set(), False
+    for leaf in _leaves(analysed):
         kind = leaf.getClass().getSimpleName()
         if kind == "DataSourceV2Relation":
             names.add(leaf.name())
@@ -86,6 +83,17 @@ def tables(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
             continue
         files = files or kind in _FILES
     return tuple(sorted(names)), tuple(sorted(unpinned)), files
+
+
+def _leaves(analysed: Any) -> Iterator[Any]:
+    for plan in (analysed, *_items(analysed.subqueriesAll())):
+        yield from _items(plan.collectLeaves())
+
+
+def _items(sequence: Any) -> Iterator[Any]:
+    """The elements of a Scala sequence."""
+    for index in range(sequence.size()):
+        yield sequence.apply(index)
 
 
 def _delta_table(leaf: Any) -> tuple[str, bool] | None:

@@ -18,6 +18,10 @@ _ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _ICEBERG_SESSION_CATALOG = "org.apache.iceberg.spark.SparkSessionCatalog"
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _GIB = 1024**3
+
+REDIRECTS = ("spark.wap.id", "spark.wap.branch")
+"""Iceberg's write-audit-publish: with one of them set, a write to a table goes to a branch or a snapshot of its own."""
+
 _CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """Where a container finds its own limit, in the second and in the first version of control groups."""
 

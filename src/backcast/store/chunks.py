@@ -27,6 +27,10 @@ _CLEAN = {
 }
 
 
+_SLICE = 900
+"""Names in one statement: a run may have more chunks than a database takes values."""
+
+
 class SqlChunks:
     """Implements the port `ChunkLedger`."""
 
@@ -94,9 +98,13 @@ class SqlChunks:
             _expect_all(changed.rowcount, run_id, chunk_ids)
 
     def reset(self, run_id: str, chunk_ids: Sequence[str]) -> None:
+        wanted = sorted(set(chunk_ids))
         with self._database.write() as connection:
-            these = and_(chunks.c.run_id == run_id, chunks.c.chunk_id.in_(chunk_ids))
-            if connection.execute(update(chunks).where(these).values(_CLEAN)).rowcount != len(set(chunk_ids)):
+            changed = 0
+            for start in range(0, len(wanted), _SLICE):
+                these = and_(chunks.c.run_id == run_id, chunks.c.chunk_id.in_(wanted[start : start + _SLICE]))
+                changed += connection.execute(update(chunks).where(these).values(_CLEAN)).rowcount
+            if changed != len(wanted):
                 raise UnknownName(
                     f"{run_id} does not have all of the chunks {', '.join(list(chunk_ids)[:5])}",
                     hint=f"list them with `backcast status {run_id}`",

@@ -10,6 +10,8 @@ from backcast.errors import BackcastError, Failed
 
 if TYPE_CHECKING:
     from backcast.model.report import Probe
+    from backcast.project.config import Project
+    from backcast.spark.versions import Package
 
 
 def doctor(*, common: Common = DEFAULTS) -> int:
@@ -17,16 +19,16 @@ def doctor(*, common: Common = DEFAULTS) -> int:
     from backcast.cli import machine
     from backcast.cli.render.doctor import render_probes
 
-    probes = machine.probes()
-    project = _project(common)
-    probes.append(project)
+    project, packages = _project(common)
+    probes = [*machine.probes(packages), project]
     if all(each.ok for each in probes if each.name in ("java", "pyspark", "project")):
         probes += _in_child(common)
     screen_of(common).show(probes, render_probes(probes))
     return 0 if all(each.ok for each in probes) else Failed.exit_code
 
 
-def _project(common: Common) -> Probe:
+def _project(common: Common) -> tuple[Probe, tuple[Package, ...] | None]:
+    """Whether the project can be read, and the connectors that it needs, if that can be told."""
     from backcast.model.report import Probe
 
     try:
@@ -35,10 +37,20 @@ def _project(common: Common) -> Probe:
 
         project = load_project(folder, common.profile)
     except BackcastError as error:
-        return Probe(name="project", ok=False, detail=error.message, remedy=error.hint)
+        return Probe(name="project", ok=False, detail=error.message, remedy=error.hint), None
     profile = f", profile {project.profile}" if project.profile else ""
     declared = f"{len(project.config.datasets)} datasets, {len(project.config.pipelines)} pipelines"
-    return Probe(name="project", ok=True, detail=f"{short_path(project.file)}{profile}: {declared}")
+    return Probe(name="project", ok=True, detail=f"{short_path(project.file)}{profile}: {declared}"), _packages(project)
+
+
+def _packages(project: Project) -> tuple[Package, ...] | None:
+    from backcast.project.session import session_settings
+
+    try:
+        return session_settings(project).packages
+    except BackcastError:
+        # A variable is not set; the probe of the settings says which.
+        return None
 
 
 def _in_child(common: Common) -> list[Probe]:

@@ -83,6 +83,8 @@ def _chunks(status: Status) -> list[RenderableType]:
     counts = status.counts
     total = counts.pending + counts.running + counts.staged + counts.failed
     lines: list[RenderableType] = []
+    if status.run.state is RunState.CANCELLED:
+        return []
     if counts.pending == total and status.run.state in (RunState.PLANNED, RunState.APPROVED):
         return ["none computed yet"]
     if counts.staged == total:

@@ -65,8 +65,9 @@ class FileBounds:
             values = action.get("partitionValues")
             if values is None:
                 return None
+            # In Delta's log an empty text stands for null too.
             text = values.get(name)
-            value = None if text is None else parse_value(str(text), type_name)
+            value = parse_value(str(text), type_name) if text else None
             return Range(value, value, nulls=value is None, exact=True)
         stats = json.loads(action.get("stats") or "{}", parse_float=Decimal)
         low, high = (_value(stats.get(end, {}).get(name), type_name) for end in ("minValues", "maxValues"))

@@ -130,12 +130,10 @@ class Version:
 
     def data_file(self, add: dict[str, Any]) -> DataFile:
         stats = json.loads(add.get("stats") or "{}")
-        values, physical = add.get("partitionValues") or {}, self.layout.physical
-        partition = "/".join(f"{name}={values.get(physical[name])}" for name in self.layout.partition_columns)
         return DataFile(
             FileRef(
                 path=self.root.canonical(add["path"]),
-                partition=partition,
+                partition=self.layout.partition_path(add.get("partitionValues") or {}),
                 rows=int(stats.get("numRecords") or 0),
                 size=int(add["size"]),
                 deletes=1 if add.get("deletionVector") else 0,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_plus
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -39,6 +41,11 @@ class Layout:
     @property
     def partition_columns(self) -> tuple[str, ...]:
         return tuple(self.metadata.get("partitionColumns") or ())
+
+    def partition_path(self, values: Mapping[str, str | None]) -> str:
+        """`day=2026%2F01%2F01/shop=null`: encoded, so that a value's own slashes do not look like further fields."""
+        named = ((name, values.get(self.physical[name])) for name in self.partition_columns)
+        return "/".join(f"{quote_plus(name)}={quote_plus(value) if value else 'null'}" for name, value in named)
 
     @property
     def properties(self) -> dict[str, str]:

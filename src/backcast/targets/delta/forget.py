@@ -32,14 +32,15 @@ def forget(handle: DeltaHandle, wanted: Forget) -> int:
 def sweep(handle: DeltaHandle) -> int:
     """Files of forgotten stages that neither the table nor its retention needs; young ones are left alone.
 
-    A folder that still has the first commit of a stage belongs to a run, of whatever project, and is not looked into.
+    A folder that still has a log, be it an empty one, belongs to a run, of whatever project, and is not looked into:
+    its stage may be being opened right now.
     """
     folder = f"{handle.root.path}/{STAGES}"
     if not _exists(handle, folder):
         return 0
     listed = handle.jvm.file_system(handle.log).listStatus(handle.jvm.path(folder))
     places = [each.getPath().toString() for each in listed if each.isDirectory()]
-    left = [place for place in places if not _exists(handle, f"{place}/{_LOG}/{0:020d}.json")]
+    left = [place for place in places if not _exists(handle, f"{place}/{_LOG}")]
     if not left:
         return 0
     young = int(time.time() * 1000) - handle.jvm.retention_millis(handle.at().snapshot)
