@@ -270,9 +270,11 @@ class ControlPlane:
             yield held
 
     def _lease(self, run_id: str, wait: float) -> HeldLease:
-        self.world.spark()
         clock, leases = self.world.clock, self.world.store().leases
         deadline = clock.monotonic() + wait
+        if not wait:
+            self._refuse_while_held(run_id)
+        self.world.spark()
         while True:
             try:
                 return acquire(leases, lease_name(run_id), self.world.holder(), clock, self.world.ended)
@@ -280,6 +282,17 @@ class ControlPlane:
                 if clock.monotonic() >= deadline:
                     raise
                 clock.sleep(0.5)
+
+    def _refuse_while_held(self, run_id: str) -> None:
+        """At once: Spark takes seconds to start, and would be started in vain."""
+        reader = self.world.reader()
+        held = reader.holder(lease_name(run_id))
+        if held is None or self.world.ended(held.holder):
+            return
+        who = f"{held.holder.owner} (process {held.holder.pid} on {held.holder.host.partition('/')[0]})"
+        help_it = f"; to help it compute: backcast worker {run_id}"
+        hint = f"backcast wait {run_id}{help_it if reader.run(run_id).state is RunState.RUNNING else ''}"
+        raise LeaseHeld(f"{who} works on {run_id} right now", hint=hint, lease=held)
 
     def _attest(self, run_id: str) -> None:
         """Write the hash of the evidence into the run's history, where the next event chains it."""

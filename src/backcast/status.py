@@ -33,7 +33,7 @@ def status(reader: RunReader, run_id: str) -> Status:
     done = counts[ChunkState.STAGED]
     holder = reader.holder(lease_name(run.run_id))
     newest = publications[-1] if publications else None
-    command, because = advice(run, newest, working=holder is not None)
+    command, because = advice(run, newest, working=holder is not None or bool(workers))
     return Status(
         run=run,
         manifest=reader.manifest(run.run_id),
@@ -129,7 +129,8 @@ def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) ->
         if run.state not in (*_WORKING, *_BEFORE_VERDICT):
             return run
         now = clock.monotonic()
-        idle_since = None if reader.holder(lease_name(run.run_id)) else idle_since or now
+        at_work = reader.holder(lease_name(run.run_id)) or reader.workers(run.run_id)
+        idle_since = None if at_work else idle_since or now
         if idle_since is not None and now - idle_since > _STALLED_SECONDS:
             command, because = advice(run, None, working=False)
             raise Failed(f"run {run.run_id} is {run.state} and nobody works on it: {because}", hint=command)

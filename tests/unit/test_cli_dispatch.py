@@ -66,6 +66,8 @@ def test_common_options_may_stand_before_the_command() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
+        (["bogus"], "no command is called 'bogus'", "backcast --help"),
+        (["worker", "--idle", "-1"], "--idle must be at least 0, not -1", ""),
         (["plam"], "no command is called 'plam'", "did you mean `backcast plan`?"),
         (["zzz"], "no command is called 'zzz'", "backcast --help"),
         (["--bogus", "plan"], "no option before the command is called '--bogus'", "backcast --help"),

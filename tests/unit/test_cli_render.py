@@ -17,7 +17,7 @@ from backcast.cli.render.status import render_status
 from backcast.cli.render.strip import ChunkStrip, merged
 from backcast.cli.render.verdict import render_verdict
 from backcast.cli.render.window import windows_lines
-from backcast.cli.render.words import about, ago, clean, count, duration, moment, signed, size
+from backcast.cli.render.words import about, ago, clean, count, duration, moment, rate, remaining, signed, size
 from backcast.model.diff import Diff, PartitionDiff
 from backcast.model.digest import Digest
 from backcast.model.finding import block, note, warn
@@ -319,6 +319,15 @@ def test_words() -> None:
         "1 s",
     ]
     assert (count(1, "day"), count(1200, "day"), signed(-3), signed(0)) == ("1 day", "1,200 days", "-3", "0")
+    assert [rate(each) for each in (12_300.4, 0.6, 0.4, 0.0)] == [
+        "12,300 rows/s",
+        "1 rows/s",
+        "24 rows/min",
+        "0 rows/min",
+    ]
+    assert [remaining(NOW + timedelta(seconds=s), NOW) for s in (7 * 86_400 - 0.5, 3_599, 30, 0)] == [
+        "7 days left", "1 h left", "30 s left", "over",
+    ]  # fmt: skip
     assert moment(datetime(2025, 6, 1, 2, tzinfo=UTC)) == "2025-06-01 02:00 UTC"
     assert [ago(NOW - timedelta(seconds=s), NOW) for s in (0, 59, 3700, 200_000)] == [
         "now",

@@ -84,8 +84,11 @@ def failure(project: Path, run_id: str, since: float) -> BackcastError | None:
     if not path.exists() or is_working(project, run_id) or path.stat().st_mtime < since:
         return None
     first, *lines = path.read_bytes().splitlines() or [b"{}"]
-    log = json.loads(first or b"{}").get("log", "")
-    last = Message.read(lines[-1]) if lines else Message("progress")
+    log, last = "", Message("progress")
+    # A full disk cuts a line short.
+    with suppress(json.JSONDecodeError):
+        log = json.loads(first or b"{}").get("log", "")
+        last = Message.read(lines[-1]) if lines else last
     match last.type:
         case "result":
             return None

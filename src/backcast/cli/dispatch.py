@@ -16,6 +16,8 @@ from backcast.errors import BackcastError, InvalidRequest
 
 INTERRUPTED = 130
 _BROKEN_PIPE = 141
+_CLOSE = 0.7
+"""At 0.6, difflib's own, `bogus` was taken for `logs`."""
 _FLAGS = frozenset({"--json", "--no-color", "--verbose"})
 _VALUED = frozenset({"--project", "--profile"})
 
@@ -84,7 +86,7 @@ def named(arguments: list[str]) -> list[str]:
     first = arguments[0] if arguments else ""
     if first in SUMMARIES:
         return arguments
-    close = get_close_matches(first, SUMMARIES, n=1)
+    close = get_close_matches(first, SUMMARIES, n=1, cutoff=_CLOSE)
     what = "no option before the command" if first.startswith("-") else "no command"
     hint = f"did you mean `backcast {close[0]}`?" if close else "backcast --help"
     raise InvalidRequest(f"{what} is called {first!r}" if first else "which command?", hint=hint)

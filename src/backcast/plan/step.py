@@ -106,7 +106,10 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
 def _settled(planning: Planning, facts: TableFacts, shape: _Shape, input_bytes: int) -> Settings:
     """The settings with what only this plan can tell. An undo is promised as long as somebody keeps what it needs."""
     settings, chunks, exact = planning.settings, len(shape.chunks), shape.scope.exact
-    group = chunks_per_job(settings.chunks_per_job, chunks, input_bytes, planning.memory, exact=exact)
+    # Joined, chunks named by time and partition would take in rows of one's time in another's partition.
+    alone = exact and planning.spec.output.partition is not None
+    asked = 1 if alone else settings.chunks_per_job
+    group = chunks_per_job(asked, chunks, input_bytes, planning.memory, exact=exact)
     window, kept = settings.undo_window_seconds, facts.removed_files_kept
     return settings.model_copy(
         update={

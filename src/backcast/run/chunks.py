@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 
 from backcast.errors import BackcastError, LeaseHeld, OutcomeUnknown, SparkFailed, StateConflict, Unavailable
@@ -17,15 +18,15 @@ from backcast.run.job import RunJob, joined
 from backcast.run.turn import turn
 
 
-def stage_pending(job: RunJob, stage: Stage) -> None:
-    """Claim and write until nothing is pending.
+def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = lambda: True) -> None:
+    """Claim and write until nothing is pending, or that no longer holds.
 
     A group that fails is tried again in halves, until a bad chunk is alone; what goes well lets groups grow again.
     """
     plans = {chunk.id: chunk for chunk in job.manifest.chunks}
     group = job.manifest.settings.chunks_per_job or 1
     limit = group
-    while True:
+    while as_long_as():
         point("chunk.before-claim")
         stop_unless_running(job)
         claimed = job.store.chunks.claim(job.run.run_id, job.lease.check(), limit)

@@ -11,7 +11,7 @@ from backcast.model.run import Run, lease_name
 from backcast.model.stage import is_ready, recorded_stage
 from backcast.model.states import RunState
 from backcast.model.table import Stage
-from backcast.run.chunks import stage_pending
+from backcast.run.chunks import report, stage_pending
 from backcast.run.job import RunJob
 
 TAKES_PART = (RunState.RUNNING, RunState.STAGED)
@@ -22,11 +22,10 @@ _POLL_SECONDS = 0.5
 def take_part(job: RunJob, stage: Stage) -> Run:
     """Until the run is judged or ended, works on another stage, or is driven by nobody. The run as it is then."""
     runs, run_id = job.store.runs, job.run.run_id
+    report(job, "taking part")
     while True:
         run, events = runs.run(run_id), runs.events(run_id)
-        driver = runs.holder(lease_name(run_id))
-        driven = driver is not None and not job.ended(driver.holder)
-        if run.state not in TAKES_PART or not driven or recorded_stage(run_id, events) != stage:
+        if run.state not in TAKES_PART or not _is_driven(job) or recorded_stage(run_id, events) != stage:
             return run
         if run.state is RunState.RUNNING and is_ready(stage, events):
             _stage_what_is_pending(job, stage)
@@ -34,9 +33,14 @@ def take_part(job: RunJob, stage: Stage) -> Run:
         job.clock.sleep(_POLL_SECONDS)
 
 
+def _is_driven(job: RunJob) -> bool:
+    driver = job.store.runs.holder(lease_name(job.run.run_id))
+    return driver is not None and not job.ended(driver.holder)
+
+
 def _stage_what_is_pending(job: RunJob, stage: Stage) -> None:
     try:
-        stage_pending(job, stage)
+        stage_pending(job, stage, as_long_as=lambda: _is_driven(job))
     except StateConflict:
         if job.store.runs.run(job.run.run_id).state is RunState.RUNNING:
             raise

@@ -18,7 +18,8 @@ from backcast.model.scope import Predicate
 from backcast.model.table import Column
 from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row
 from backcast.spark.inspection import inspect, tables
-from backcast.spark.predicates import quote, text_literal, to_sql
+from backcast.spark.predicates import quote, to_sql
+from backcast.spark.within import kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _EXAMPLES = 5
 _OBSERVATION_SECONDS = 10.0
 _NUMBER = "backcast_number"
-_OUT_OF_SCOPE = "BACKCAST_OUT_OF_SCOPE a row lies outside the window and its warm-up:"
 _WIDER: dict[str, tuple[str, ...]] = {
     "tinyint": ("smallint", "int", "bigint", "float", "double"),
     "smallint": ("int", "bigint", "float", "double"),
@@ -79,17 +79,7 @@ class SparkEngine:
         return rows.withColumns({name: F.lit(value) for name, value in values.items()}) if values else rows
 
     def within(self, rows: DataFrame, keep: Predicate, spare: Predicate) -> DataFrame:
-        types = _types(rows)
-        times = [clause.time.column for clause in spare.clauses if clause.type == "time"]
-        shown = (
-            f"concat({text_literal(f'{name} = ')}, coalesce(CAST({quote(name)} AS STRING), 'NULL'))" for name in times
-        )
-        text = f"concat('{_OUT_OF_SCOPE} ', concat_ws(', ', {', '.join(shown)}))"
-        # One text for the JVM to parse: built of columns it takes a hundred calls.
-        return rows.where(
-            f"CASE WHEN {to_sql(keep, types)} THEN true WHEN {to_sql(spare, types)} THEN false"
-            f" ELSE CAST(raise_error({text}) AS BOOLEAN) END"
-        )
+        return rows.where(kept(keep, spare, _types(rows)))
 
     def observed(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], Digest | None]]:
         observation = Observation()

@@ -23,6 +23,9 @@ def list_(
         raise InvalidRequest(f"--limit must be at least 1, not {limit}")
     with opened(common) as control:
         runs = control.list(dataset=dataset, open_only=open_only, limit=limit)
+        if dataset is not None and not runs:
+            # Runs of a dataset that is no longer declared are listed too; a name that nobody knows is a mistake.
+            control.world.dataset(dataset)
     from backcast.cli.render.runs import render_runs
 
     screen_of(common).show(runs, render_runs(runs, limit, datetime.now(UTC)))

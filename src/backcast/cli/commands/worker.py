@@ -9,7 +9,7 @@ from backcast.cli.ending import exit_code, show_status
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, Common
 from backcast.cli.working import Working, working
-from backcast.errors import BackcastError, SparkFailed
+from backcast.errors import BackcastError, InvalidRequest, SparkFailed
 
 if TYPE_CHECKING:
     from backcast.control import ControlPlane
@@ -29,6 +29,8 @@ def worker(
     common: Common = DEFAULTS,
 ) -> int:
     """Compute chunks of a run beside the process that drives it. Drives it when that process has died."""
+    if idle is not None and idle < 0:
+        raise InvalidRequest(f"--idle must be at least 0, not {idle:g}")
     with working(common, "worker") as work:
         if run_id is None:
             return _serve(common, work, idle)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backcast.cli.render.words import clean, duration, number
+from backcast.cli.render.words import clean, duration, number, rate
 
 
 def counted(document: dict[str, Any]) -> str:
@@ -17,8 +17,8 @@ def pace(document: dict[str, Any]) -> str:
     done, total, seconds = document["done"], document["total"], document["seconds"]
     if not done or seconds <= 0:
         return ""
-    rate = f"{number(round(document['rows'] / seconds))} rows/s"
-    return f"{rate}, {duration(round(seconds / done * (total - done)))} left" if done < total else rate
+    told = rate(document["rows"] / seconds)
+    return f"{told}, {duration(round(seconds / done * (total - done)))} left" if done < total else told
 
 
 def plain_line(document: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from backcast.cli.render.layout import (
 from backcast.cli.render.plan import change_lines, live_policy_sentence, why_lines
 from backcast.cli.render.strip import ChunkStrip
 from backcast.cli.render.verdict import checks_table
-from backcast.cli.render.words import ago, count, duration, moment, number, remaining
+from backcast.cli.render.words import ago, count, duration, moment, number, rate, remaining, time_of_day
 from backcast.model.report import Status
 from backcast.model.run import Chunk, Lease, Publication
 from backcast.model.states import RunState
@@ -96,7 +96,7 @@ def _chunks(status: Status) -> list[RenderableType]:
         lines.append(", ".join(f"{number(amount)} {name}" for name, amount in named.items() if amount))
     pace = [f"{count(status.output_rows, 'row')} staged"]
     if status.rows_per_second is not None:
-        pace.append(f"{number(round(status.rows_per_second))} rows/s")
+        pace.append(rate(status.rows_per_second))
     if status.seconds_left is not None and counts.pending + counts.running:
         pace.append(f"about {duration(status.seconds_left)} left")
     return [*lines, ", ".join(pace)]
@@ -109,7 +109,7 @@ def _at_work(status: Status) -> list[RenderableType]:
 
 def _process(what: str, lease: Lease) -> RenderableType:
     where = lease.holder.host.partition("/")[0]
-    return text(f"{what} {lease.holder.pid} on {where}", (f", lease until {moment(lease.expires_at)}", QUIET))
+    return text(f"{what} {lease.holder.pid} on {where}", (f", lease until {time_of_day(lease.expires_at)}", QUIET))
 
 
 def _restaged(status: Status) -> list[RenderableType]:

@@ -70,10 +70,23 @@ def ago(instant: datetime, now: datetime) -> str:
     return f"{_one_unit(passed)} ago" if passed >= 1 else "now"
 
 
+def time_of_day(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%H:%M:%S} UTC"
+
+
+def rate(rows_per_second: float) -> str:
+    """`12,300 rows/s`, or `40 rows/min` of what is slow."""
+    if round(rows_per_second):
+        return f"{number(round(rows_per_second))} rows/s"
+    return f"{number(round(rows_per_second * 60))} rows/min"
+
+
 def remaining(until: datetime, now: datetime) -> str:
-    """`6 days 23 h left`, or `over`."""
+    """`6 days 23 h left`, or `over`. Begun minutes count: a moment after it was granted, a week is still a week."""
     left = until - now
-    return f"{duration(left.total_seconds())} left" if left > timedelta() else "over"
+    minute = timedelta(minutes=1)
+    whole = -(-left // minute) * minute if left > minute else left
+    return f"{duration(whole.total_seconds())} left" if left > timedelta() else "over"
 
 
 def _one_unit(seconds: float) -> str:
