@@ -12,7 +12,7 @@ from backcast.model.stage import recorded_stage, recorded_staged
 from backcast.model.states import RunState
 from backcast.plan.pins import input_predicate, pin_inputs
 from backcast.publish.decide import RestageNeeded
-from backcast.publish.step import PublishJob
+from backcast.publish.job import PublishJob
 from backcast.publish.step import publish as publish_step
 from backcast.publish.undo import undo as undo_step
 from backcast.run import drift, restage, worker

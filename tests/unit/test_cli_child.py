@@ -205,7 +205,7 @@ def test_a_detached_run_is_seen_at_work_until_it_ends(project: Path, scripted: S
         ("say(type='crash', body={'message': 'KeyError: 1'})", BackcastError),
         ("say(type='progress', body=1); os.kill(os.getpid(), signal.SIGKILL)", SparkFailed),
         ("os.kill(os.getpid(), signal.SIGKILL)", SparkFailed),
-        ("os.write(int(sys.argv[1]), b'{\"type\": \"res')", SparkFailed),
+        ('os.write(int(sys.argv[1]), b\'{"type": "res\')', SparkFailed),
     ],
 )
 def test_how_a_detached_run_failed_can_be_asked_later(

@@ -29,8 +29,8 @@ def to_request(pipeline: str, scope: ScopeOptions, why: WhyOptions) -> Request:
         exclude=tuple(sorted({_day(text, "--exclude") for text in scope.exclude})),
         where=_clauses(scope.where),
         kind=Kind(why.kind),
-        reason=why.reason,
-        ticket=why.ticket,
+        reason=_told(why.reason),
+        ticket=_told(why.ticket),
         requested_by=_user(),
     )
 
@@ -105,6 +105,11 @@ def _clauses(where: tuple[str, ...]) -> tuple[ValueClause, ...]:
             raise InvalidRequest(f"--where {text!r} is not COLUMN=VALUE", hint="for example --where tenant=T-41")
         values.setdefault(column.strip(), []).append(value)
     return tuple(ValueClause(column=column, values=tuple(dict.fromkeys(found))) for column, found in values.items())
+
+
+def _told(text: str) -> str:
+    """What was typed in another encoding than the terminal's reaches us with bytes that are no text."""
+    return text.encode(errors="replace").decode()
 
 
 def _user() -> str:

@@ -80,8 +80,8 @@ def _bytes(memory: str) -> int:
 
 def _pipeline(wiring: Wiring, name: str) -> str:
     code = wiring.identity(name)
-    dirty = f", {len(code.git_dirty)} files not committed" if code.git_dirty else ""
-    return f"{code.transform} version {code.version}, {len(code.files)} project files{dirty}"
+    dirty = f", {many(len(code.git_dirty), 'file')} not committed" if code.git_dirty else ""
+    return f"{code.transform} version {code.version}, {many(len(code.files), 'project file')}{dirty}"
 
 
 def _spark_probes(wiring: Wiring) -> Iterator[Probe]:
@@ -102,7 +102,7 @@ def _catalog(wiring: Wiring, name: str) -> str:
     from backcast.spark.gateway import jvm_errors
 
     with jvm_errors(f"asking catalog {name} for its namespaces"):
-        return f"answers, {wiring.spark().sql(f'SHOW NAMESPACES IN {name}').count()} namespaces"
+        return f"answers, {many(wiring.spark().sql(f'SHOW NAMESPACES IN {name}').count(), 'namespace')}"
 
 
 def _dataset(wiring: Wiring, name: str) -> str:

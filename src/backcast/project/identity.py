@@ -102,4 +102,5 @@ def _git(root: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return answer.stdout.decode(errors="surrogateescape") if answer.returncode == 0 else None
+    # Names are for people and for canonical JSON, which has no place for bytes that are no text.
+    return answer.stdout.decode(errors="replace") if answer.returncode == 0 else None

@@ -5,51 +5,21 @@ One commit, decided on the head, fenced against a second one, read back after. M
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
-
 from backcast.errors import Conflict, Drifted, NotValidated, OutcomeUnknown, Refused, ScopeChanged, StateConflict
 from backcast.faults import point
 from backcast.model.amendment import Amendment, amendments
 from backcast.model.lineage import amendment_properties, commit_properties
 from backcast.model.manifest import LivePolicy, Manifest
-from backcast.model.report import OnProgress, Progress
 from backcast.model.run import Effect, Publication, Run
-from backcast.model.scope import EVERYTHING
 from backcast.model.stage import head_tag, publish_fence, recorded_stage
 from backcast.model.states import EffectState, RunState
-from backcast.model.table import Change, NetChange, Rewrite
+from backcast.model.table import Change, NetChange
 from backcast.model.verdict import Verdict
-from backcast.model.words import many
-from backcast.ports import Clock, Engine, Store, Target
 from backcast.publish.decide import decide
+from backcast.publish.job import ATTEMPTS, PublishJob
+from backcast.publish.landed import close, finish
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from backcast.model.digest import Digest
-
-ATTEMPTS = 20
 _PAUSE = 0.2
-
-CheckLease = Callable[[], int]
-"""The token of the run's lease, if it is certainly still ours; raises LeaseHeld otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishJob:
-    """One process publishing or undoing one run, under its lease. `token` fences every change of state."""
-
-    run: Run
-    manifest: Manifest
-    store: Store
-    target: Target
-    engine: Engine
-    clock: Clock
-    check_lease: CheckLease
-    on_progress: OnProgress
 
 
 def publish(job: PublishJob, verdict: Verdict | None) -> Publication:
@@ -229,114 +199,6 @@ def recover(job: PublishJob) -> Publication | None:
         job.store.effects.end(effect, EffectState.NOT_LANDED, reason="the table has no such commit")
     known = [each for each in job.store.runs.publications(job.run.run_id) if each.undone_at is None]
     if known:
-        _close(job, job.run, known[-1])
+        close(job, job.run, known[-1])
         return known[-1]
     return None
-
-
-def finish(job: PublishJob, run: Run, effect: Effect, version: str) -> Publication:
-    """Read back, record, close. Everything here can be repeated."""
-    data, now = effect.data, job.clock.now()
-    rewrite = landed_rewrite(job, version, data["head"])
-    publication = Publication(
-        run_id=run.run_id,
-        generation=int(data["generation"]),
-        fence=effect.key,
-        base=data["base"],
-        staged=data["staged"],
-        head=data["head"],
-        version=version,
-        added=tuple(sorted(rewrite.added) if rewrite else data["added"]),
-        removed=tuple(sorted(rewrite.removed) if rewrite else data["removed"]),
-        published_at=now,
-        undo_until=now + timedelta(seconds=job.manifest.settings.undo_window_seconds),
-        amendment=int(data.get("amendment", 0)),
-    )
-    _read_back(job, publication, frozenset(data["live"]), rewritten=rewrite is not None)
-    job.store.runs.save_publication(publication)
-    point("publish.after-record")
-    job.store.effects.end(effect, EffectState.LANDED, version=version)
-    point("publish.before-state")
-    _close(job, run, publication)
-    return publication
-
-
-def landed_rewrite(job: PublishJob, version: str, head: str | None) -> Rewrite | None:
-    """What a commit wrote that could not swap files. Raises when it took out more than was decided on: live rows."""
-    rewrite = job.target.rewritten(version)
-    if rewrite is None:
-        return None
-    surplus = rewrite.removed - job.target.files(head, job.manifest.scope.predicate).paths
-    if surplus:
-        raise OutcomeUnknown(
-            f"version {version} took out {many(len(surplus), 'file')} that nobody decided on",
-            hint=f"bring the rows of {min(surplus)} back before anything else",
-        )
-    return rewrite
-
-
-def _read_back(job: PublishJob, publication: Publication, live: frozenset[str], *, rewritten: bool) -> None:
-    """The published version must hold, in the scope, exactly the validated files and the live ones that were kept.
-
-    Files never change once written, so equal files are equal rows, and no data file has to be read. Only where the
-    target had to write the rows again, rows are compared.
-    """
-    scope = job.manifest.scope.predicate
-    now = job.target.files(publication.version, scope)
-    wanted = job.target.files(publication.staged, scope).paths | live
-    same = _same_rows(job, publication, live) if rewritten else now.paths == wanted
-    if not same or now.has_deletes:
-        job.store.runs.record(
-            publication.run_id,
-            "publish.read-back-differs",
-            missing=len(wanted - now.paths),
-            extra=len(now.paths - wanted),
-        )
-        raise OutcomeUnknown(
-            f"version {publication.version} was published but does not hold what was validated",
-            hint=f"look at the table before anything else; to take it back: backcast undo {publication.run_id}",
-        )
-    job.on_progress(
-        Progress(
-            step="publish",
-            message=f"read back {many(now.rows, 'row')} in {many(len(now.files), 'file')}",
-            rows=now.rows,
-        )
-    )
-
-
-def _same_rows(job: PublishJob, publication: Publication, live: frozenset[str]) -> bool:
-    scope, target = job.manifest.scope.predicate, job.target
-    parts = {"scope": scope, "beside": EVERYTHING}
-
-    def digest(rows: DataFrame) -> Digest:
-        return job.engine.digests(rows, parts)["scope"]
-
-    wanted = digest(target.read(publication.staged, scope))
-    if live:
-        wanted += digest(target.read_files(publication.head, live, scope))
-    return digest(target.read(publication.version, scope)) == wanted
-
-
-def _close(job: PublishJob, run: Run, publication: Publication) -> None:
-    _supersede(job, publication)
-    job.store.runs.transition(
-        run,
-        RunState.PUBLISHED,
-        token=job.check_lease(),
-        version=publication.version,
-        generation=publication.generation,
-    )
-    point("publish.after-state")
-
-
-def _supersede(job: PublishJob, publication: Publication) -> None:
-    """Published runs on the same dataset whose files this publish took out are now history."""
-    removed = frozenset(publication.removed)
-    for other in job.store.runs.runs(dataset=job.run.dataset, limit=1000):
-        if other.run_id == publication.run_id or other.state is not RunState.PUBLISHED:
-            continue
-        theirs = [each for each in job.store.runs.publications(other.run_id) if each.undone_at is None]
-        if theirs and removed & frozenset(theirs[-1].added):
-            job.store.runs.mark_superseded(other.run_id, publication.run_id)
-            job.store.runs.transition(other, RunState.SUPERSEDED, detail=f"superseded by {publication.run_id}")

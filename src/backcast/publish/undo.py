@@ -18,7 +18,9 @@ from backcast.model.scope import Predicate
 from backcast.model.stage import rewrite_stage_of, undo_fence
 from backcast.model.states import EffectState, RunState
 from backcast.model.table import Change, Forget, Stage, StageWrite
-from backcast.publish.step import ATTEMPTS, PublishJob, landed_rewrite, retryable
+from backcast.publish.job import ATTEMPTS, PublishJob
+from backcast.publish.landed import landed_rewrite
+from backcast.publish.step import retryable
 
 
 def undo(job: PublishJob, *, rewrite: bool = False) -> Publication:

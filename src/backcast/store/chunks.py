@@ -93,7 +93,8 @@ class SqlChunks:
     def failed(self, run_id: str, chunk_ids: Sequence[str], error: str, lease: Lease) -> None:
         with self._database.write() as connection:
             _fence(connection, run_id, lease)
-            outcome = {"state": ChunkState.FAILED.value, "finished_at": now(connection), "error": error}
+            told = events.storable(error)
+            outcome = {"state": ChunkState.FAILED.value, "finished_at": now(connection), "error": told}
             changed = connection.execute(update(chunks).where(_running(run_id, chunk_ids)).values(outcome))
             _expect_all(changed.rowcount, run_id, chunk_ids)
 

@@ -28,6 +28,8 @@ def plain(value: Any) -> Any:
             return {key: plain(each) for key, each in mapping.items()}
         case list() as items:
             return [plain(each) for each in items]
+        case str() as words:
+            return storable(words)
         case bool() as flag:
             return flag
         case int() as number if abs(number) >= _EXACT:
@@ -36,6 +38,11 @@ def plain(value: Any) -> Any:
             return str(number)
         case other:
             return other
+
+
+def storable(words: str) -> str:
+    """Words of others (a transform's error, a file's name) without what no database and no canonical JSON can hold."""
+    return words.encode(errors="replace").decode().replace("\0", "\ufffd")
 
 
 def text(value: Any) -> str:

@@ -34,7 +34,7 @@ class SqlRuns(SqlRunReader):
             return reader.find(connection, run_id)
 
     def transition(self, run: Run, to: RunState, *, detail: str = "", token: int | None = None, **data: Any) -> Run:
-        table = schema.runs
+        table, detail = schema.runs, events.storable(detail)
         with self._database.write() as connection:
             _check(reader.find(connection, run.run_id), run, to)
             if token is not None:

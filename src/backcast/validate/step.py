@@ -187,7 +187,11 @@ def _keys(validation: Validation) -> list[Check]:
     nulls, doubles, example = validation.engine.key_problems(rows, key)
     name = ", ".join(key)
     return [
-        Check(name="key not null", passed=not nulls, detail=f"{nulls:,} rows with a null in {name}" if nulls else name),
+        Check(
+            name="key not null",
+            passed=not nulls,
+            detail=f"{many(nulls, 'row')} with a null in {name}" if nulls else name,
+        ),
         Check(
             name="key unique",
             passed=not doubles,

@@ -30,6 +30,7 @@ def doctor(*, common: Common = DEFAULTS) -> int:
 def _project(common: Common) -> tuple[Probe, tuple[Package, ...] | None]:
     """Whether the project can be read, and the connectors that it needs, if that can be told."""
     from backcast.model.report import Probe
+    from backcast.model.words import many
 
     try:
         folder: Path = find_project(common.project)
@@ -39,7 +40,7 @@ def _project(common: Common) -> tuple[Probe, tuple[Package, ...] | None]:
     except BackcastError as error:
         return Probe(name="project", ok=False, detail=error.message, remedy=error.hint), None
     profile = f", profile {project.profile}" if project.profile else ""
-    declared = f"{len(project.config.datasets)} datasets, {len(project.config.pipelines)} pipelines"
+    declared = f"{many(len(project.config.datasets), 'dataset')}, {many(len(project.config.pipelines), 'pipeline')}"
     return Probe(name="project", ok=True, detail=f"{short_path(project.file)}{profile}: {declared}"), _packages(project)
 
 
