@@ -87,8 +87,13 @@ class ControlPlane:
         )
 
     def run(self, run_id: str, on_progress: OnProgress = quiet) -> Run:
-        """Stage every chunk and validate the stage. Continues an interrupted run; refuses on drift."""
+        """Stage every chunk and validate the stage. Continues an interrupted run; refuses on drift.
+
+        An accepted run is returned as it is.
+        """
         run = self.world.store().runs.run(run_id)
+        if run.state is RunState.ACCEPTED:
+            return run
         if run.state not in (RunState.PLANNED, RunState.APPROVED, RunState.RUNNING, RunState.STAGED):
             hint = f"backcast retry {run.run_id}" if run.state is RunState.FAILED else f"backcast status {run.run_id}"
             raise StateConflict(f"run {run.run_id} is {run.state}: there is nothing to stage", hint=hint)
@@ -160,19 +165,26 @@ class ControlPlane:
         )
 
     def publish(self, run_id: str, on_progress: OnProgress = quiet) -> Publication:
-        """Make the validated stage visible in one commit; what live rows reached is staged again if the plan allows."""
-        name = self.world.store().runs.run(run_id).run_id
-        with self._held(name) as lease:
-            publication = HeldRun(self.world, name, lease, on_progress).publish()
-        self._attest(name)
+        """Make the validated stage visible in one commit; what live rows reached is staged again if the plan allows.
+
+        A run that is published is left as it is.
+        """
+        run = self.world.store().runs.run(run_id)
+        if run.state is RunState.PUBLISHED:
+            return self._done_before(run)
+        with self._held(run.run_id) as lease:
+            publication = HeldRun(self.world, run.run_id, lease, on_progress).publish()
+        self._attest(run.run_id)
         return publication
 
     def undo(self, run_id: str, *, rewrite: bool = False, on_progress: OnProgress = quiet) -> Publication:
-        """Take the newest publish back in one commit."""
-        name = self.world.store().runs.run(run_id).run_id
-        with self._held(name) as lease:
-            publication = HeldRun(self.world, name, lease, on_progress).undo(rewrite=rewrite)
-        self._attest(name)
+        """Take the newest publish back in one commit. A run that is undone is left as it is."""
+        run = self.world.store().runs.run(run_id)
+        if run.state is RunState.UNDONE:
+            return self._done_before(run)
+        with self._held(run.run_id) as lease:
+            publication = HeldRun(self.world, run.run_id, lease, on_progress).undo(rewrite=rewrite)
+        self._attest(run.run_id)
         return publication
 
     def cancel(self, run_id: str) -> Run:
@@ -293,6 +305,13 @@ class ControlPlane:
         help_it = f"; to help it compute: backcast worker {run_id}"
         hint = f"backcast wait {run_id}{help_it if reader.run(run_id).state is RunState.RUNNING else ''}"
         raise LeaseHeld(f"{who} works on {run_id} right now", hint=hint, lease=held)
+
+    def _done_before(self, run: Run) -> Publication:
+        """For who repeats a command because its answer was lost. The evidence may be missing still."""
+        runs = self.world.store().runs
+        if runs.events(run.run_id)[-1].name != "attested":
+            self._attest(run.run_id)
+        return runs.publications(run.run_id)[-1]
 
     def _attest(self, run_id: str) -> None:
         """Write the hash of the evidence into the run's history, where the next event chains it."""

@@ -50,3 +50,19 @@ def test_forget_takes_exactly_what_it_is_told(spark: SparkSession, namespace: st
     target.forget(Forget(refs=(second.branch, second.base_tag), versions=(), branch=None))
     assert snapshot_ids(table) == others, "a branch among the refs takes its snapshots with it"
     assert len(table.values()) == 13
+
+
+def test_a_run_is_forgotten_beside_delete_files_and_leaves_those_alone(spark: SparkSession, namespace: str) -> None:
+    """Somebody deletes rows merge-on-read while a stage lives: their delete files are not ours, and stay."""
+    table = IcebergLab(spark, namespace).three_days()
+    target = table.target()
+    table.set_property("write.delete.mode", "merge-on-read")
+    table.delete("id = 11")
+    stage = open_stage(target)
+    write(target, stage, days(1, 1), frame(spark, [(0, 1, 5.0)]))
+    table.delete("id = 10")
+    files, left = on_disk(table), table.values()
+    assert target.forget(Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch)) > 0
+    assert on_disk(table) < files
+    assert table.values() == left
+    assert len(left) == 10

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.partitions import partition_value
 from backcast.model.scope import Predicate, TimeClause
@@ -34,3 +36,30 @@ def test_null_and_empty_partition_values_are_null() -> None:
     assert not bounds.may_hold_any({"partitionValues": {"shop": "x", "day": ""}})
     assert not bounds.holds_all({"partitionValues": {"shop": "x", "day": ""}})
     assert bounds.holds_all({"partitionValues": {"shop": "x", "day": "2026-01-31"}})
+
+
+def january(end: str) -> tuple[FileBounds, dict[str, str]]:
+    """January of a timestamp column, and a file whose statistics end there."""
+    time = TimeColumn(column="at", kind=TimeKind.TIMESTAMP)
+    fields = [{"name": "at", "type": "timestamp", "nullable": True, "metadata": {}}]
+    flat = Layout({"schemaString": json.dumps({"type": "struct", "fields": fields}), "partitionColumns": []}, {})
+    scope = Predicate(clauses=(TimeClause(time=time, ranges=(("2026-01-01T00:00:00", "2026-02-01T00:00:00"),)),))
+    low = min(end, "2026-01-05T00:00:00.000Z") if end.startswith("0") else "2026-01-05T00:00:00.000Z"
+    stats = {"minValues": {"at": low}, "maxValues": {"at": end}, "nullCount": {"at": 0}}
+    return FileBounds(flat, scope), {"stats": json.dumps(stats)}
+
+
+@pytest.mark.parametrize(
+    "end", ["+10000-01-01T07:59:59.000Z", "9999-12-31T23:59:59.000-08:00", "0001-01-01T00:00:00.000+01:00"]
+)
+def test_statistics_beyond_the_calendar_prove_nothing(end: str) -> None:
+    """Sentinels such as 9999-12-31, written in a zone where it is already the next year."""
+    bounds, action = january(end)
+    assert bounds.may_hold_any(action)
+    assert not bounds.holds_all(action)
+
+
+def test_the_last_moment_of_the_calendar_is_a_bound_like_others() -> None:
+    bounds, action = january("9999-12-31T23:59:59.999Z")
+    assert bounds.may_hold_any(action)
+    assert not bounds.holds_all(action)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -58,7 +59,9 @@ class HeldLease:
         self._stop.set()
         self._thread.join(timeout=self._seconds)
         if kind is None or (issubclass(kind, Exception) and not issubclass(kind, OutcomeUnknown)):
-            self._leases.release(self._lease)
+            # A store that is away now must not hide how the work ended: the lease ends by itself.
+            with suppress(BackcastError):
+                self._leases.release(self._lease)
 
     def _renew(self) -> None:
         while not self._stop.wait(self._seconds / 5):

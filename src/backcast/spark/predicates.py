@@ -43,7 +43,7 @@ def parse_value(text: str, type_name: str) -> Value:
     """The text as a value of the column's type. A time without offset for a column with zone is taken as UTC."""
     try:
         return _parse(text, type_name)
-    except (ValueError, KeyError, InvalidOperation) as error:
+    except (ValueError, KeyError, InvalidOperation, OverflowError) as error:
         raise InvalidRequest(f"{text!r} is not a value of type {type_name}", value=text, type=type_name) from error
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, assert_never
 
+from backcast.errors import InvalidRequest
 from backcast.model.scope import Clause, Predicate, TimeClause, ValueClause
 from backcast.spark.delta.layout import Layout
 from backcast.spark.predicates import parse_value, type_of
@@ -67,16 +68,18 @@ class FileBounds:
                 return None
             # In Delta's log an empty text stands for null too.
             text = values.get(name)
-            value = parse_value(str(text), type_name) if text else None
+            try:
+                value = parse_value(str(text), type_name) if text else None
+            except InvalidRequest:
+                # A date after 9999, for example.
+                return None
             return Range(value, value, nulls=value is None, exact=True)
         stats = json.loads(action.get("stats") or "{}", parse_float=Decimal)
         low, high = (_value(stats.get(end, {}).get(name), type_name) for end in ("minValues", "maxValues"))
         if low is None or high is None:
             return None
         exact = not (isinstance(high, str) and len(high) >= _PREFIX) and not isinstance(high, datetime)
-        if isinstance(high, datetime):
-            high += _TRUNCATED
-        return Range(low, high, nulls=stats.get("nullCount", {}).get(name) != 0, exact=exact)
+        return Range(low, _not_truncated(high), nulls=stats.get("nullCount", {}).get(name) != 0, exact=exact)
 
 
 def partition_clauses(layout: Layout, scope: Predicate) -> Predicate:
@@ -109,10 +112,26 @@ def _before(value: Any, high: Any) -> bool:
     return bool(value <= high.value) if isinstance(high, _Upto) else bool(value < high)
 
 
+def _not_truncated(high: Any) -> Any:
+    """No value of the file is greater."""
+    if not isinstance(high, datetime):
+        return high
+    last = datetime.max.replace(tzinfo=high.tzinfo)
+    return high + _TRUNCATED if high <= last - _TRUNCATED else last
+
+
 def _value(found: Any, type_name: str) -> Any:
     """A value of the statistics; None where they cannot be trusted to bound it."""
     if found is None or type_name in ("float", "double", "boolean"):
         return None
+    try:
+        return _read(found, type_name)
+    except (ValueError, OverflowError):
+        # A time before the year 1 or after 9999, for example of a zone that got there first.
+        return None
+
+
+def _read(found: Any, type_name: str) -> Any:
     match type_name:
         case "date":
             return date.fromisoformat(found)

@@ -6,6 +6,8 @@ from typing import Any
 
 from backcast.spark.iceberg.handle import TableHandle, snapshot_of
 
+_DELETES = "DELETES"
+
 
 class Reach:
     """Manifest lists, manifests and data files of the given snapshots, minus what any other snapshot reaches.
@@ -61,7 +63,17 @@ class Reach:
         found, table = self._handle.java_set(), self._table
         add_all = self._handle.java("relocated.com.google.common.collect.Iterables").addAll
         for manifest in manifests.values():
+            if manifest.content().name() == _DELETES:
+                self._add_delete_files(found, manifest)
+                continue
             paths = self._handle.java("ManifestFiles").readPaths(manifest, table.io(), table.specs())
             add_all(found, paths)
             paths.close()
         return found
+
+    def _add_delete_files(self, found: Any, manifest: Any) -> None:
+        """Iceberg has a reader of its own for their manifests, and nothing that reads paths alone."""
+        files = self._handle.java("ManifestFiles").readDeleteManifest(manifest, self._table.io(), self._table.specs())
+        for each in self._handle.items(files):
+            found.add(each.location())
+        files.close()
