@@ -142,8 +142,10 @@ class Engine(Protocol):
     def analyse(self, rows: DataFrame) -> Analysis:
         """Read the analysed plan; runs no job."""
 
-    def conform(self, rows: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
-        """The rows in the table's column order and types; only widening casts.
+    def conform(
+        self, rows: DataFrame, columns: tuple[Column, ...], without_empty_texts: frozenset[str] = frozenset()
+    ) -> DataFrame:
+        """The rows in the table's column order and types, as it will store them; only widening casts.
 
         Raises Refused on any other difference.
         """

@@ -122,6 +122,17 @@ def test_one_shop_of_a_window_is_restated_and_the_others_stay(shop: Shop, lake_r
     )
 
 
+def test_an_empty_text_in_a_delta_partition_column_is_the_null_that_delta_stores(shop: Shop, lake_root: Path) -> None:
+    """Observed as computed, it would not be the row that is read back."""
+    shop.spark.sql(f"UPDATE {shop.sales} SET shop = IF(id % 8 = 1, '', '__HIVE_DEFAULT_PARTITION__') WHERE shop = 'S1'")
+    copy = Copy(shop, lake_root, "PARTITIONED BY (shop)", on=TableFormat.DELTA)
+    assert shop.spark.sql(f"SELECT * FROM {copy.table} WHERE shop IS NULL").count() > 0
+    copy.restate_and_take_back(
+        Request(pipeline="copy", start="2026-01-04", end="2026-01-06"),
+        "to_date(s.sold_at) IN ('2026-01-04', '2026-01-05')",
+    )
+
+
 def test_live_rows_beside_an_exact_scope_are_kept_and_inside_it_stop_the_publish(shop: Shop, lake_root: Path) -> None:
     """The table has no partitions: only column bounds tell a live file in scope from one out of it."""
     copy = Copy(shop, lake_root, "")

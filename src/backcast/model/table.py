@@ -40,6 +40,12 @@ class TableIdentity(Document):
     location: str | None = None
     """How plans name a table that they know by its folder alone; None for formats whose plans tell the name."""
 
+    @property
+    def without_empty_texts(self) -> frozenset[str]:
+        """Columns in which an empty text is stored as null: partition columns of Delta."""
+        texts = {column.name for column in self.columns if column.type == "string"}
+        return frozenset(field.source for field in self.partition_fields if self.format == "delta") & texts
+
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:

@@ -49,9 +49,10 @@ class Compute:
             for pin in self.inputs
         }
         rows = self.transform.apply(frames, job)
-        columns = manifest.target.identity.columns
+        identity = manifest.target.identity
+        columns = identity.columns
         rows = self.engine.stamp(rows, lineage_values(manifest, self.run_id, columns))
-        rows = self.engine.conform(rows, columns)
+        rows = self.engine.conform(rows, columns, identity.without_empty_texts)
         return self.engine.within(rows, keep, self._spare(keep, windows))
 
     def _spare(self, keep: Predicate, windows: tuple[Interval, ...]) -> Predicate:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _EXAMPLES = 5
 _OBSERVATION_SECONDS = 10.0
 _NUMBER = "backcast_number"
+_NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _WIDER: dict[str, tuple[str, ...]] = {
     "tinyint": ("smallint", "int", "bigint", "float", "double"),
     "smallint": ("int", "bigint", "float", "double"),
@@ -43,7 +44,9 @@ class SparkEngine:
     def analyse(self, rows: DataFrame) -> Analysis:
         return Analysis(_columns(rows), *inspect(rows), *tables(rows))
 
-    def conform(self, rows: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
+    def conform(
+        self, rows: DataFrame, columns: tuple[Column, ...], without_empty_texts: frozenset[str] = frozenset()
+    ) -> DataFrame:
         doubled = sorted(name for name, times in Counter(rows.columns).items() if times > 1)
         if doubled:
             raise Refused(
@@ -62,7 +65,10 @@ class SparkEngine:
         selected = []
         for column in columns:
             was = have[column.name].type
-            if was == column.type:
+            if was == column.type and column.name in without_empty_texts:
+                texts = f"nullif(nullif({quote(column.name)}, ''), '{_NO_PARTITION}')"
+                selected.append(f"{texts} AS {quote(column.name)}")
+            elif was == column.type:
                 selected.append(quote(column.name))
             elif (
                 was == "void" or column.type in _WIDER.get(was, ()) or _decimal_fits(was, column.type, checked=checked)
