@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.cheap import INTERPRETED, JAVA
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -21,6 +23,18 @@ settings.register_profile("backcast", deadline=None)
 settings.load_profile("backcast")
 
 _numbers = itertools.count(1)
+_LONGEST = (
+    "crash/test_real_kills.py",
+    "docs/test_demo.py",
+    "e2e/test_cluster.py",
+    "e2e/test_delta_catalog.py",
+    "e2e/test_init_project.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first: at the end nobody waits for a worker that has just begun with it."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(_LONGEST))
 
 
 @pytest.fixture(scope="session")
@@ -43,15 +57,10 @@ def spark_settings(lake_root: Path) -> SessionSettings:
         driver_memory="2g",
         log_file=lake_root / "spark.log",
         conf={
-            "spark.sql.shuffle.partitions": "2",
-            # A test's dozen rows are read before code for them is compiled and before a plan is worth changing midway.
-            # The commands that tests start, the demo and the bench run on the defaults.
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.sql.codegen.wholeStage": "false",
-            # Short jobs never earn back what the second compiler and a parallel collector cost at start. With the first
-            # one alone Java takes a small code cache for granted, and spends its time on sweeping it.
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+            **INTERPRETED,
+            "spark.databricks.delta.snapshotPartitions": "1",
+            # Queries leave much behind, and nearly all of it at once. This JVM lives long enough for the second compiler.
+            "spark.driver.extraJavaOptions": f"{JAVA} -Xmn768m -XX:TieredStopAtLevel=4",
         },
     )
 

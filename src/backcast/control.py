@@ -126,7 +126,7 @@ class ControlPlane:
             raise StateConflict(f"run {run.run_id} is {run.state}, not failed", hint=f"backcast status {run.run_id}")
         with self._held(run.run_id) as lease:
             failed = [chunk.chunk_id for chunk in store.runs.chunks(run.run_id) if chunk.state == "failed"]
-            store.chunks.reset(run.run_id, failed)
+            store.chunks.reset(run.run_id, failed, lease.check())
             base = recorded_base(store.runs.events(run.run_id))
             store.runs.transition(run, RunState.RUNNING, token=lease.check().token, base=base, retried=len(failed))
             return HeldRun(self.world, run.run_id, lease, on_progress).run()
@@ -152,6 +152,8 @@ class ControlPlane:
         """Base against stage, counts and digests per chunk."""
         reader = self.world.reader()
         run = reader.run(run_id)
+        if run.state in (RunState.CANCELLING, RunState.CANCELLED):
+            raise StateConflict(f"run {run.run_id} is {run.state}: its stage is gone", hint="plan it again")
         events = reader.events(run.run_id)
         manifest = reader.manifest(run.run_id)
         return diff_step(

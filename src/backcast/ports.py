@@ -248,7 +248,7 @@ class ChunkLedger(Protocol):
 
     def failed(self, run_id: str, chunk_ids: Sequence[str], error: str, lease: Lease) -> None: ...
 
-    def reset(self, run_id: str, chunk_ids: Sequence[str]) -> None:
+    def reset(self, run_id: str, chunk_ids: Sequence[str], lease: Lease) -> None:
         """Back to pending: after a retry was asked for, or when the stage does not hold what the ledger says."""
 
 

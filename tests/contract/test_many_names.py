@@ -7,9 +7,10 @@ from pathlib import Path
 
 from sqlalchemy import event
 
+from backcast.model.run import lease_name
 from backcast.model.states import ChunkState
 from backcast.store import open_store
-from backcast.testing.samples import sample_manifest
+from backcast.testing.samples import sample_holder, sample_manifest
 
 
 def test_all_chunks_of_a_long_run_are_reset_at_once(tmp_path: Path) -> None:
@@ -21,5 +22,6 @@ def test_all_chunks_of_a_long_run_are_reset_at_once(tmp_path: Path) -> None:
             "connect",
             lambda connection, _: connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 1000),
         )
-        store.chunks.reset(run_id, [chunk.chunk_id for chunk in store.runs.chunks(run_id)])
+        lease = store.leases.acquire(lease_name(run_id), sample_holder(), 60)
+        store.chunks.reset(run_id, [chunk.chunk_id for chunk in store.runs.chunks(run_id)], lease)
         assert {chunk.state for chunk in store.runs.chunks(run_id)} == {ChunkState.PENDING}

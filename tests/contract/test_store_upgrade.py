@@ -71,7 +71,7 @@ def test_a_run_of_the_first_release_goes_on_after_the_upgrade(either_url: str) -
         lease = store.leases.acquire(lease_name(run.run_id), sample_holder(), 60)
         assert lease.token > last_token
         store.runs.transition(run, RunState.RUNNING, token=lease.token)
-        store.chunks.reset(run.run_id, ["2025-01-01"])
+        store.chunks.reset(run.run_id, ["2025-01-01"], lease)
         claimed = store.chunks.claim(run.run_id, lease, 9)
         assert [(chunk.state, chunk.attempts) for chunk in claimed] == [
             (ChunkState.RUNNING, 2),

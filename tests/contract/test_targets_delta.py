@@ -10,8 +10,8 @@ import pytest
 from backcast.model.pipeline import TableFormat
 from backcast.testing.shop import Shop
 from backcast.testing.target_contract import TargetContract
-from backcast.testing.target_delta import DeltaLab, DeltaTable
 from backcast.testing.target_writers import WriterContract
+from tests.contract.delta_labs import OutsideDeltaLab, OutsideDeltaTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,8 +21,8 @@ class TestDeltaTarget(TargetContract):
     """Every sentence of the contract, on tables by paths that need care."""
 
     @pytest.fixture
-    def lab(self, spark: SparkSession, tmp_path: Path) -> DeltaLab:
-        return DeltaLab(spark, tmp_path / "a b%20=c")
+    def lab(self, spark: SparkSession, tmp_path: Path, lake_root: Path) -> OutsideDeltaLab:
+        return OutsideDeltaLab(spark, tmp_path / "a b%20=c", templates=lake_root / "templates")
 
 
 class TestDeltaBesideWriters(WriterContract):
@@ -33,5 +33,5 @@ class TestDeltaBesideWriters(WriterContract):
         return Shop.create(tmp_path, spark, namespace, lake_root, TableFormat.DELTA)
 
     @pytest.fixture
-    def table(self, shop: Shop) -> DeltaTable:
-        return DeltaTable(shop.spark, shop.revenue)
+    def table(self, shop: Shop) -> OutsideDeltaTable:
+        return OutsideDeltaTable(shop.spark, shop.revenue)

@@ -10,7 +10,7 @@ import pytest
 from backcast.spark.delta import fit
 from backcast.testing.target_contract_publish import PublishContract, RaceContract
 from backcast.testing.target_contract_undo import UndoContract
-from backcast.testing.target_delta import RewritingLab
+from tests.contract.delta_labs import OutsideRewritingLab
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +33,8 @@ class TestDeltaRewrites(PublishContract):
     )
 
     @pytest.fixture
-    def lab(self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RewritingLab:
+    def lab(
+        self, spark: SparkSession, tmp_path: Path, lake_root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> OutsideRewritingLab:
         monkeypatch.setattr(fit, "PROVEN", ("0.0.0",))
-        return RewritingLab(spark, tmp_path / "a b%20=c")
+        return OutsideRewritingLab(spark, tmp_path / "a b%20=c", templates=lake_root / "templates")

@@ -47,12 +47,16 @@ def new_life(
 
 
 @pytest.fixture
-def real_life(tmp_path: Path) -> Iterator[RealLife]:
-    """A life on a lake of its own, without Spark in this process. Its undo window ends at once, so that gc may act."""
-    lake = IcebergLake(tmp_path / "lake", "shop")
+def real_life(tmp_path: Path, spark: SparkSession, lake_root: Path) -> Iterator[RealLife]:
+    """A life whose killed commands are processes; what leads up to a kill and comes after it may be done here.
+
+    Its undo window ends at once, so that gc may act.
+    """
+    namespace = f"real{next(_numbers)}"
+    lake = IcebergLake(lake_root, namespace)
     lake.create()
-    shop = Shop(tmp_path / "project", "lake.shop", None)  # type: ignore[arg-type]  # its processes bring their own
-    shop.write(lake.root, live="keep", chunks_per_job=1, undo_window="0s")
+    shop = Shop(tmp_path, f"lake.{namespace}", spark)
+    shop.write(lake_root, live="keep", chunks_per_job=1, undo_window="0s")
     life = RealLife(shop, lake)
     yield life
     life.close()

@@ -83,10 +83,11 @@ class Life:
     meanwhile: Callable[[str], None] = nothing
     """What others do at every point."""
 
-    def do(self, verb: Verb) -> None:
-        """The command, undisturbed."""
-        with trace(self.meanwhile):
-            self.perform(verb)
+    def do(self, *verbs: Verb) -> None:
+        """The commands, undisturbed."""
+        for verb in verbs:
+            with trace(self.meanwhile):
+                self.perform(verb)
 
     def crash(self, verb: Verb, point: str, occurrence: int = 1) -> None:
         """The command until the point, where it dies. Fails when it never gets there.
@@ -106,12 +107,13 @@ class Life:
         with closing(wiring(load_project(self.shop.root))) as world:
             self._perform(ControlPlane(world), verb)
 
-    def repeat(self, verb: Verb) -> None:
-        """The command again. It may find that everything was done before the crash, and say so."""
+    def repeat(self, verb: Verb, *more: Verb) -> None:
+        """The command again, and what follows. It may find that everything was done before the crash, and say so."""
         try:
             self.do(verb)
         except StateConflict:
             assert self.state in GOALS.get(verb, frozenset()), f"{verb} is refused, yet the run is {self.state}"
+        self.do(*more)
 
     def look(self, question: Callable[[ControlPlane], T]) -> T:
         with closing(Wiring(load_project(self.shop.root))) as world:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,7 @@ from backcast.errors import BackcastError, StateConflict, from_dict
 from backcast.spark import processes
 from backcast.spark.processes import ProcessIdentity
 from backcast.testing.faults import VARIABLE
+from tests.cheap import cheap
 from tests.crash.lake import SCOPE
 from tests.crash.life import GOALS, Life
 from tests.crash.witness import Anomaly
@@ -28,11 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-CHEAP = {
-    # Processes that live for seconds never earn back what the second compiler and a parallel collector cost.
-    "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "BACKCAST__SPARK__DRIVER_MEMORY": "1g",
-}
 _END_SECONDS = 30.0
 
 
@@ -50,10 +47,12 @@ class SparkProcess:
 
     project: Path
     fault: str = ""
+    settings: Mapping[str, str] = field(default_factory=cheap)
+    """What the environment says beside this process's own."""
 
     def __enter__(self) -> Self:
         reading, writing = os.pipe()
-        environment = {**os.environ, **CHEAP, VARIABLE: self.fault}
+        environment = {**os.environ, **self.settings, VARIABLE: self.fault}
         with (self.project / "children.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command(writing),
@@ -121,7 +120,7 @@ class RealLife(Life):
         with SparkProcess(self.shop.root, fault) as process:
             try:
                 for verb in verbs.split():
-                    self._call(process, verb)
+                    self.call(process, verb)
                 if fault.endswith(":jvm"):
                     # A command that has no further use for the JVM does not notice that it was killed.
                     process.call("plan", **self.arguments("plan") | {"record": False})
@@ -157,7 +156,8 @@ class RealLife(Life):
             if orphan is not None:
                 processes.end(orphan)
 
-    def _call(self, process: SparkProcess, verb: str) -> None:
+    def call(self, process: SparkProcess, verb: str) -> None:
+        """One command in that process. It may find that everything was done already, and say so."""
         try:
             answer = process.call(verb, **self.arguments(verb))
         except StateConflict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from backcast.demo.narrator import ClaimBroken, Narrator
+from tests.cheap import cheap_java
 
 
 def test_the_story_ends_well_and_leaves_only_its_own_folder(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "backcast.demo"]
-    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=580, check=False)
+    command, environment = [sys.executable, "-m", "backcast.demo"], {**os.environ, **cheap_java()}
+    told = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=580, check=False
+    )
     assert told.returncode == 0, told.stdout + told.stderr
     tally = told.stdout.partition("The tally")[2]
     assert "rows lost:                        0\n" in tally

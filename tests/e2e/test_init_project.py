@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from backcast.project.init import init_project
+from tests.cheap import cheap_java
 
 WITH_BUG, CORRECTED = "260434.78", "197521.26"
 STORY = """\
@@ -48,7 +49,7 @@ def test_the_sample_is_restated_in_python_with_a_udf_and_in_sql_and_taken_back(t
     assert old in daily.read_text()
     text = daily.read_text().replace(old, 'sign("kind") * F.col("amount")')
     daily.write_text(text.replace("import backcast\n", "import backcast\nfrom pipelines.signs import sign\n"))
-    environment = {**os.environ, "BACKCAST__SPARK__MASTER": "local[2]", "BACKCAST__SPARK__DRIVER_MEMORY": "1g"}
+    environment = {**os.environ, **cheap_java(), "BACKCAST__SPARK__MASTER": "local[2]"}
     command = [sys.executable, "-c", STORY]
     answer = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr[-3000:]

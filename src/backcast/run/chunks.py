@@ -40,9 +40,8 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
         except (LeaseHeld, StateConflict, SparkFailed, OutcomeUnknown, Unavailable):
             raise
         except BackcastError as error:
-            job.lease.check()
             if len(claimed) > 1:
-                job.store.chunks.reset(job.run.run_id, names)
+                job.store.chunks.reset(job.run.run_id, names, job.lease.check())
                 limit = len(claimed) // 2
             else:
                 limit = min(group, limit * 2)

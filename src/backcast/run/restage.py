@@ -105,8 +105,7 @@ def bring_over(job: RunJob, stage: Stage, amendment: Amendment) -> None:
         _carry(job, stage, amendment, kept)
     again = [chunk.chunk_id for chunk in stale if chunk.chunk_id in touched]
     if again:
-        job.lease.check()
-        job.store.chunks.reset(job.run.run_id, again)
+        job.store.chunks.reset(job.run.run_id, again, job.lease.check())
     point("restage.after-reset")
 
 

@@ -44,7 +44,7 @@ def stage_run(job: RunJob) -> Run:
         if not strayed:
             return _end_staged(job, history)
         job.store.runs.record(job.run.run_id, "chunks.strayed", chunks=strayed)
-        job.store.chunks.reset(job.run.run_id, strayed)
+        job.store.chunks.reset(job.run.run_id, strayed, job.lease.check())
     raise Failed(
         "another process keeps writing to this run's stage",
         hint=f"find and stop it, then: backcast run {job.run.run_id}",

@@ -98,9 +98,10 @@ class SqlChunks:
             changed = connection.execute(update(chunks).where(_running(run_id, chunk_ids)).values(outcome))
             _expect_all(changed.rowcount, run_id, chunk_ids)
 
-    def reset(self, run_id: str, chunk_ids: Sequence[str]) -> None:
+    def reset(self, run_id: str, chunk_ids: Sequence[str], lease: Lease) -> None:
         wanted = sorted(set(chunk_ids))
         with self._database.write() as connection:
+            _fence(connection, run_id, lease)
             changed = 0
             for start in range(0, len(wanted), _SLICE):
                 these = and_(chunks.c.run_id == run_id, chunks.c.chunk_id.in_(wanted[start : start + _SLICE]))

@@ -23,11 +23,12 @@ def standalone_cluster(folder: Path, workers: int = 2, memory: str = "1g") -> It
         log = folder / "master.log"
         processes.append(_start(log, _MASTER, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"))
         address = _wait(log, r"Starting Spark master at (spark://127\.0\.0\.1:\d+)", processes[0])
-        for number in range(workers):
-            log = folder / f"worker-{number}.log"
-            options = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", memory]
+        options = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", memory]
+        logs = [folder / f"worker-{number}.log" for number in range(workers)]
+        for number, log in enumerate(logs):
             processes.append(_start(log, _WORKER, *options, "--work-dir", str(folder / f"work-{number}"), address))
-            _wait(log, r"(Successfully registered with master)", processes[-1])
+        for log, process in zip(logs, processes[1:], strict=True):
+            _wait(log, r"(Successfully registered with master)", process)
         yield address
     finally:
         for process in reversed(processes):
@@ -46,6 +47,8 @@ def _start(log: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "512m",
+        # They do little and not for long.
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "SPARK_NO_DAEMONIZE": "1",
     }
     with log.open("wb") as output:

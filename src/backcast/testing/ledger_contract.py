@@ -46,7 +46,7 @@ class LedgerContract:
         run_id, lease = running(store, 10)
         assert [chunk.ordinal for chunk in store.chunks.claim(run_id, lease, 3)] == [0, 1, 2]
         assert [chunk.ordinal for chunk in store.chunks.claim(run_id, lease, 2)] == [3, 4]
-        store.chunks.reset(run_id, ["2025-01-02", "2025-01-03"])
+        store.chunks.reset(run_id, ["2025-01-02", "2025-01-03"], lease)
         assert [chunk.ordinal for chunk in store.chunks.claim(run_id, lease, 9)] == [1, 2]
         assert [chunk.ordinal for chunk in store.chunks.claim(run_id, lease, 9)] == [5, 6, 7, 8, 9]
         assert store.chunks.claim(run_id, lease, 9) == []
@@ -134,11 +134,23 @@ class LedgerContract:
         assert store.chunks.release_lost(run_id) == 3
         assert {chunk.state for chunk in store.runs.chunks(run_id)} == {ChunkState.PENDING}
 
+    def test_who_lost_its_lease_sets_nothing_back(self, store: SqlStore) -> None:
+        """It stood still, and what it gives up has been staged by another since."""
+        run_id, lease = running(store, 2)
+        store.chunks.claim(run_id, lease, 2)
+        successor = store.leases.take_over(lease, sample_holder(), 60)
+        store.chunks.release_lost(run_id)
+        claimed = store.chunks.claim(run_id, successor, 2)
+        store.chunks.staged(record_of(claimed), {}, successor)
+        with pytest.raises(StateConflict, match="lease"):
+            store.chunks.reset(run_id, [chunk.chunk_id for chunk in claimed], lease)
+        assert {chunk.state for chunk in store.runs.chunks(run_id)} == {ChunkState.STAGED}
+
     def test_a_claim_that_was_given_to_another_is_not_recorded(self, store: SqlStore) -> None:
         """The late commit of an earlier attempt: the lease is right, the claim's token is not."""
         run_id, lease = running(store, 3)
         late = store.chunks.claim(run_id, lease, 2)
-        store.chunks.reset(run_id, [chunk.chunk_id for chunk in late])
+        store.chunks.reset(run_id, [chunk.chunk_id for chunk in late], lease)
         assert {chunk.state for chunk in store.runs.chunks(run_id)} == {ChunkState.PENDING}
         fresh = store.chunks.claim(run_id, lease, 3)
         with pytest.raises(StateConflict):
@@ -150,7 +162,7 @@ class LedgerContract:
     def test_one_lost_chunk_spoils_the_record_of_the_whole_commit(self, store: SqlStore) -> None:
         run_id, lease = running(store, 3)
         claimed = store.chunks.claim(run_id, lease, 3)
-        store.chunks.reset(run_id, ["2025-01-02"])
+        store.chunks.reset(run_id, ["2025-01-02"], lease)
         with pytest.raises(StateConflict):
             store.chunks.staged(record_of(claimed), {}, lease)
         states = [chunk.state for chunk in store.runs.chunks(run_id)]
@@ -166,11 +178,11 @@ class LedgerContract:
             store.chunks.failed(run_id, ["2025-01-01"], "again", lease)
         assert store.chunks.release_lost(run_id) == 1
         assert store.runs.chunks(run_id)[0].state is ChunkState.FAILED
-        store.chunks.reset(run_id, ["2025-01-01"])
+        store.chunks.reset(run_id, ["2025-01-01"], lease)
         clean = store.runs.chunks(run_id)[0]
         assert (clean.state, clean.error, clean.attempts) == (ChunkState.PENDING, "", 1)
         with pytest.raises(UnknownName):
-            store.chunks.reset(run_id, ["1999-01-01"])
+            store.chunks.reset(run_id, ["1999-01-01"], lease)
 
     def test_a_run_that_is_being_cancelled_gives_out_no_chunks(self, store: SqlStore) -> None:
         run_id, lease = running(store, 2)

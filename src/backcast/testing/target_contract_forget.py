@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from backcast.errors import StateConflict
 from backcast.model.table import Forget
 from backcast.testing.target_lab import Lab
 from backcast.testing.target_moves import days, frame, multiplied, open_stage, publish, restated, undo, write
@@ -29,6 +30,10 @@ class ForgetContract(TargetSuite):
         assert table.traces() == traces
         assert table.data_files() == files
         assert target.history(stage) == ()
+        for exact in (False, True):
+            with pytest.raises(StateConflict):
+                write(target, stage, days(1, 1), frame(lab.spark, [(0, 1, 5.0)]), token=3, exact=exact)
+        assert table.traces() == traces, "who outlived a cancelled run does not make its stage anew"
         assert table.target().forget(wanted) == 0
         assert (table.rows(), table.properties()) == (rows, properties)
         assert target.net_change(other, net.staged, days(2, 2)).digest() == net.digest()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from backcast.targets.delta.target import DeltaTarget
-from backcast.testing.target_lab import Ability, Lab, LabTable, Rows, day_literal
+from backcast.testing.target_lab import Ability, Lab, LabTable, Row, Rows, day_literal
 from backcast.testing.target_wire import GATEWAY, answer_lost
 
 if TYPE_CHECKING:
@@ -116,15 +118,27 @@ class DeltaLab(Lab):
         Ability.STRAYS_REACH_THE_STAGE: "Delta's replaceWhere refuses rows that its condition does not hold",
     }
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, templates: Path | None = None) -> None:
+        """With a folder for templates, tables that are filled alike are copies of one that was."""
         super().__init__(spark)
         self._folder = folder
+        self._templates = templates
 
     def new_name(self) -> str:
         return f"delta.`{self._folder}/t{next(_numbers)}`"
 
     def table(self, name: str) -> DeltaTable:
         return DeltaTable(self.spark, name)
+
+    def _filled(self, *commits: list[Row]) -> LabTable:
+        if self._templates is None:
+            return super()._filled(*commits)
+        template = self._templates / hashlib.sha256(repr(commits).encode()).hexdigest()[:16]
+        if not template.exists():
+            shutil.copytree(super()._filled(*commits).root(), template)
+        table = self.table(self.new_name())
+        shutil.copytree(template, table.root())
+        return table
 
 
 class RewritingLab(DeltaLab):

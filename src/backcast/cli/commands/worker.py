@@ -9,7 +9,7 @@ from backcast.cli.ending import exit_code, show_status
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, Common
 from backcast.cli.working import Working, working
-from backcast.errors import BackcastError, InvalidRequest, SparkFailed
+from backcast.errors import BackcastError, InvalidRequest, LeaseHeld, SparkFailed
 
 if TYPE_CHECKING:
     from backcast.control import ControlPlane
@@ -63,6 +63,9 @@ def _serve(common: Common, work: Working, idle: float | None) -> int:
             except SparkFailed:
                 # Without its Spark this process can work on nothing.
                 raise
+            except LeaseHeld as error:
+                # It stood still for too long; the run may need it all the same.
+                work.screen.note(f"{run.run_id}: {error.message}")
             except BackcastError as error:
                 refused.add(run.run_id)
                 work.screen.note(f"{run.run_id} is left to others: {error.message}")

@@ -39,11 +39,15 @@ class DeltaJvm:
 
     def actions(self, log: Any, version: int) -> list[dict[str, Any]] | None:
         """The actions of one commit in their order; None when its file was cleaned away."""
-        path = self._commit_path(log, version)
-        if not path.getFileSystem(log.newDeltaHadoopConf()).exists(path):
+        if not self.has_commit(log, version):
             return None
+        path = self._commit_path(log, version)
         text = log.store().read(path, log.newDeltaHadoopConf()).mkString("\n")
         return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+    def has_commit(self, log: Any, version: int) -> bool:
+        path = self._commit_path(log, version)
+        return bool(path.getFileSystem(log.newDeltaHadoopConf()).exists(path))
 
     def create_log(self, log: Any, actions: Iterable[dict[str, Any]]) -> bool:
         """Write the first commit of a table that has none; False when somebody else's is there."""

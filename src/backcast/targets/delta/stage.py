@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from backcast import faults
+from backcast.errors import StateConflict
 from backcast.model.scope import Predicate
 from backcast.model.table import Stage, StageCommit, StageWrite
 from backcast.ports import Turn
@@ -40,7 +41,7 @@ _NOT_CARRIED_OVER = frozenset({"clustering", "domainMetadata", "changeDataFeed",
 def open_stage(handle: DeltaHandle, stage: Stage, scope: Predicate) -> None:
     """Write the first commit of the stage, unless it is there."""
     log = handle.stage_log(stage.branch)
-    if handle.jvm.actions(log, 0) is not None:
+    if handle.jvm.has_commit(log, 0):
         return
     base = handle.at(stage.base)
     handle.jvm.create_log(log, _first_commit(base, base.files(scope).values()))
@@ -71,6 +72,9 @@ def write_stage(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: Data
     that somebody else adds might matter, and the job itself waits for its turn.
     """
     faults.point("chunk.before-commit")
+    if not handle.jvm.has_commit(handle.stage_log(stage.branch), 0):
+        # Delta would make the stage anew, for a process that outlived a cancelled run.
+        raise StateConflict(f"there is no stage {stage.branch}", hint="run the same command again")
     layout = handle.at().layout
     where = to_sql(write.predicate, layout.types)
     apart = {clause.column for clause in write.predicate.clauses} <= set(layout.partition_columns)

@@ -62,6 +62,8 @@ def _open_on_empty(handle: TableHandle, table: Any, stage: Stage) -> None:
 
 def write_stage(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> StageCommit:
     """Replace the predicate's rows on the branch. Whatever is not a lost race fails the chunks."""
+    if ref_of(handle.load(), stage.branch) is None:
+        raise StateConflict(f"there is no branch {stage.branch}", hint="run the same command again")
     replace = replace_rows if write.exact else replace_files
     with staging_errors(write, frozenset({"CommitFailedException"})):
         replace(handle, stage, write, rows, turn)
