@@ -59,7 +59,7 @@ def spark_settings(lake_root: Path) -> SessionSettings:
         conf={
             **INTERPRETED,
             "spark.databricks.delta.snapshotPartitions": "1",
-            # Queries leave much behind, and nearly all of it at once. This JVM lives long enough for the second compiler.
+            # Queries leave much behind, and nearly all of it at once. And this JVM earns the second compiler back.
             "spark.driver.extraJavaOptions": f"{JAVA} -Xmn768m -XX:TieredStopAtLevel=4",
         },
     )
