@@ -14,7 +14,7 @@ from backcast.control import ControlPlane
 from backcast.errors import NotValidated, ScopeChanged
 from backcast.model.amendment import amendments
 from backcast.model.pipeline import TableFormat
-from backcast.model.stage import recorded_stage
+from backcast.model.stage import recorded_stage, stages_of
 from backcast.model.states import RunState
 from backcast.testing.faults import at_point, trace
 from backcast.testing.shop import Shop
@@ -178,7 +178,7 @@ def test_gc_lets_go_of_every_stage_and_every_row_still_reads(restaging: Shop, la
     sale(shop, "2026-01-04", "NEW")
     wanted = shop.expected()
     control.publish(run_id)
-    first, second = (each.branch for each in control._stages(run_id))
+    first, second = (each.branch for each in stages_of(run_id, control.logs(run_id)))
     assert {first, second} <= shop.refs()
     assert recorded_stage(run_id, control.logs(run_id)).branch == second
     (item,) = control.gc().items

@@ -43,6 +43,9 @@ def check_target(manifest: Manifest, target: Target, run_id: str) -> None:
 
 def base_to_start_from(manifest: Manifest, target: Target, run_id: str) -> str | None:
     """The head, if its files in scope are still the planned ones, or differ from them by compaction only."""
+    if manifest.target.base is not None and target.facts().version == manifest.target.base:
+        # Nobody has committed since, and it is the same table: no need to list its files.
+        return manifest.target.base
     movement = target.movement(manifest.target.base, manifest.scope.predicate)
     if movement.files.digest() == manifest.target.files_digest and not movement.moved:
         return movement.head

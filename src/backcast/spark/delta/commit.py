@@ -45,11 +45,31 @@ def removal(add: dict[str, Any], millis: int) -> dict[str, Any]:
     return {"remove": {**kept, "dataChange": True, "deletionTimestamp": millis, "extendedFileMetadata": True}}
 
 
+_MANY_READ, _MANY_FILES = 200, 1000
+_read: dict[tuple[str, int, int], Commit] = {}
+"""Small commits that were read before. A commit never changes; in its place there can only be that of a new table."""
+
+
 def read_commit(jvm: DeltaJvm, log: Any, version: int) -> Commit | None:
     """None when the log no longer has that commit."""
+    stamp = jvm.stamp(log, version)
+    if stamp is None:
+        return None
+    known = _read.get(stamp)
+    if known is not None:
+        return known
     actions = jvm.actions(log, version)
     if actions is None:
         return None
+    commit = _commit(version, actions)
+    if len(commit.adds) + len(commit.removes) <= _MANY_FILES:
+        if len(_read) >= _MANY_READ:
+            _read.clear()
+        _read[stamp] = commit
+    return commit
+
+
+def _commit(version: int, actions: list[dict[str, Any]]) -> Commit:
     return Commit(
         version=version,
         info=next((each["commitInfo"] for each in actions if "commitInfo" in each), {}),

@@ -45,6 +45,15 @@ class DeltaJvm:
         text = log.store().read(path, log.newDeltaHadoopConf()).mkString("\n")
         return [json.loads(line) for line in text.splitlines() if line.strip()]
 
+    def stamp(self, log: Any, version: int) -> tuple[str, int, int] | None:
+        """What tells the file of one commit from any other; None when it was cleaned away."""
+        path = self._commit_path(log, version)
+        files = path.getFileSystem(log.newDeltaHadoopConf())
+        if not files.exists(path):
+            return None
+        status = files.getFileStatus(path)
+        return path.toString(), int(status.getModificationTime()), int(status.getLen())
+
     def has_commit(self, log: Any, version: int) -> bool:
         path = self._commit_path(log, version)
         return bool(path.getFileSystem(log.newDeltaHadoopConf()).exists(path))
