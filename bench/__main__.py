@@ -105,7 +105,11 @@ def measure(names: Sequence[str], bench: Bench, console: Console) -> list[Result
     try:
         for name in names:
             console.print(f"[dim]measuring {name}[/dim]")
-            results += PROMISES[name](bench)
+            found = PROMISES[name](bench)
+            for result in found:
+                what = ", ".join(filter(None, (result.promise, result.on)))
+                console.print(f"[dim]  {what}: {result.measured}, {result.verdict}[/dim]")
+            results += found
     finally:
         bench.close()
     return results
