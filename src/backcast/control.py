@@ -25,6 +25,7 @@ from backcast.model.stage import recorded_base, recorded_stage, recorded_staged,
 from backcast.model.states import RunState
 from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
+from backcast.publish.landed import problem_on_record
 from backcast.run.lease import HeldLease, acquire, living_workers
 from backcast.run.worker import TAKES_PART
 from backcast.spark.gateway import jvm_errors
@@ -271,8 +272,7 @@ class ControlPlane:
         deadline = clock.monotonic() + wait
         while workers := living_workers(world.store(), run_id, world.ended):
             if clock.monotonic() >= deadline:
-                busy = workers[0].holder
-                who = f"process {busy.pid} on {busy.host.partition('/')[0]}"
+                who = workers[0].holder.process
                 hint = f"repeat it, or stop that process: backcast cancel {run_id}"
                 raise LeaseHeld(f"worker {who} is still busy with a chunk of {run_id}", hint=hint, lease=workers[0])
             clock.sleep(0.2)
@@ -303,7 +303,7 @@ class ControlPlane:
         held = reader.holder(lease_name(run_id))
         if held is None or self.world.ended(held.holder):
             return
-        who = f"{held.holder.owner} (process {held.holder.pid} on {held.holder.host.partition('/')[0]})"
+        who = f"{held.holder.owner} ({held.holder.process})"
         help_it = f"; to help it compute: backcast worker {run_id}"
         hint = f"backcast wait {run_id}{help_it if reader.run(run_id).state is RunState.RUNNING else ''}"
         raise LeaseHeld(f"{who} works on {run_id} right now", hint=hint, lease=held)
@@ -311,9 +311,13 @@ class ControlPlane:
     def _done_before(self, run: Run) -> Publication:
         """For who repeats a command because its answer was lost. The evidence may be missing still."""
         runs = self.world.store().runs
-        if runs.events(run.run_id)[-1].name != "attested":
+        events, publication = runs.events(run.run_id), runs.publications(run.run_id)[-1]
+        problem = problem_on_record(publication, events) if run.state is RunState.PUBLISHED else None
+        if problem is not None:
+            raise problem
+        if events[-1].name != "attested":
             self._attest(run.run_id)
-        return runs.publications(run.run_id)[-1]
+        return publication
 
     def _attest(self, run_id: str) -> None:
         """Write the hash of the evidence into the run's history, where the next event chains it."""

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from backcast.control import ControlPlane
 from backcast.errors import BackcastError, Drifted, LeaseHeld, StateConflict
 from backcast.model.pipeline import TableFormat
-from backcast.model.run import Chunk
+from backcast.model.run import Chunk, lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
@@ -170,6 +171,40 @@ def test_a_worker_goes_on_as_the_driver_when_that_has_died(new_life: NewLife) ->
         life.perform("run", DoomedWiring)
     helper.join(_PATIENCE)
     assert helper.error is None
+    check_published(life)
+
+
+def test_a_worker_drives_as_soon_as_its_chunk_is_done(new_life: NewLife) -> None:
+    """Not only when nothing is pending any more: meanwhile nobody would look after the run."""
+    life = planned(new_life)
+    helper = Helper(life)
+    arrived, dead = threading.Event(), threading.Event()
+
+    def meet(name: str) -> None:
+        if name != "chunk.before-claim":
+            return
+        if threading.current_thread() is helper:
+            arrived.set()
+            assert dead.wait(_PATIENCE)
+        else:
+            helper.start()
+            assert arrived.wait(_PATIENCE)
+            raise SimulatedCrash(name)
+
+    def give_up(control: ControlPlane) -> None:
+        """The lease of a driver that is not heard of any more."""
+        held = control.world.reader().holder(lease_name(life.run_id))
+        assert held is not None
+        control.world.store().leases.release(held)
+
+    with trace(meet):
+        with pytest.raises(SimulatedCrash):
+            life.perform("run")
+        life.look(give_up)
+        dead.set()
+        helper.join(_PATIENCE)
+    assert helper.error is None
+    assert len({chunk.lease for chunk in ledger(life)}) == 2, "one chunk as a worker, the other as the driver"
     check_published(life)
 
 

@@ -44,6 +44,8 @@ def test_a_commit_that_misses_a_file_is_found_when_the_table_is_read_back(
             control.publish(run_id)
     assert [each.name for each in control.logs(run_id)].count("publish.read-back-differs") == 1
     assert "does not hold what was validated" in control.status(run_id).because
+    with pytest.raises(OutcomeUnknown, match="does not hold what was validated"):
+        control.publish(run_id)
     # The lease is kept for as long as a commit could still be under way.
     held = control.world.reader().holder(lease_name(run_id))
     assert held is not None

@@ -12,7 +12,7 @@ import pytest
 
 from backcast.errors import SessionRefused
 from backcast.spark.processes import current, is_alive, jvm_identity
-from backcast.spark.session import check_session, open_session
+from backcast.spark.session import check_session, open_session, task_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +38,10 @@ def test_frames_cross_between_pandas_and_spark(spark: SparkSession) -> None:
 
 def test_results_do_not_depend_on_the_machines_time_zone(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_tasks_of_a_local_session_share_the_drivers_memory(spark: SparkSession) -> None:
+    assert task_memory(spark) == 2 * 1024**3
 
 
 def test_a_second_call_uses_the_active_session(spark: SparkSession, spark_settings: SessionSettings) -> None:

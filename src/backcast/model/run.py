@@ -122,6 +122,11 @@ class Holder(Document):
     jvm_pid: int | None = None
     jvm_started: str | None = None
 
+    @property
+    def process(self) -> str:
+        """For people: behind the name of a host follow its boot and its pid namespace, which tell nobody anything."""
+        return f"process {self.pid} on {self.host.partition('/')[0]}"
+
 
 class Lease(Document):
     """Exclusive right on a name until a time by the store's clock. The token never repeats."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from backcast.errors import OutcomeUnknown
 from backcast.faults import point
 from backcast.model.report import Progress
-from backcast.model.run import Effect, Publication, Run
+from backcast.model.run import Effect, Event, Publication, Run
 from backcast.model.scope import EVERYTHING
 from backcast.model.states import EffectState, RunState
 from backcast.model.table import Rewrite
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from backcast.model.digest import Digest
+
+_DIFFERS = "publish.read-back-differs"
 
 
 def finish(job: PublishJob, run: Run, effect: Effect, version: str) -> Publication:
@@ -50,6 +52,23 @@ def finish(job: PublishJob, run: Run, effect: Effect, version: str) -> Publicati
     if problem is not None:
         raise problem
     return publication
+
+
+def problem_on_record(publication: Publication, events: list[Event]) -> OutcomeUnknown | None:
+    """What the newest publish was told when the table was read back: repeating the command does not mend it."""
+    for event in reversed(events):
+        if event.name == _DIFFERS:
+            return _differing(publication)
+        if event.name == "state.publishing":
+            break
+    return None
+
+
+def _differing(publication: Publication) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"version {publication.version} was published but does not hold what was validated",
+        hint=f"look at the table before anything else; to take it back: backcast undo {publication.run_id}",
+    )
 
 
 def _as_landed(job: PublishJob, publication: Publication) -> Publication:
@@ -93,14 +112,11 @@ def _read_back(
     if not same or now.has_deletes:
         job.store.runs.record(
             publication.run_id,
-            "publish.read-back-differs",
+            _DIFFERS,
             missing=len(wanted - now.paths),
             extra=len(now.paths - wanted),
         )
-        return OutcomeUnknown(
-            f"version {publication.version} was published but does not hold what was validated",
-            hint=f"look at the table before anything else; to take it back: backcast undo {publication.run_id}",
-        )
+        return _differing(publication)
     job.on_progress(
         Progress(
             step="publish",

@@ -116,8 +116,7 @@ def _lease(row: RowMapping) -> Lease:
 def _held(name: str, held: Lease | None) -> LeaseHeld:
     if held is None:
         return LeaseHeld(f"the lease {name} has ended", hint="repeat the command", name=name, lease=None)
-    # Behind the name of a host follow its boot and its pid namespace, which tell nobody anything.
-    who = f"{held.holder.owner} (process {held.holder.pid} on {held.holder.host.partition('/')[0]})"
+    who = f"{held.holder.owner} ({held.holder.process})"
     return LeaseHeld(
         f"{who} holds the lease {name} until {held.expires_at:%Y-%m-%d %H:%M:%S} UTC",
         hint="wait for that command to end, or until its lease has ended, and repeat this one",

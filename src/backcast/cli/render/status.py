@@ -103,13 +103,12 @@ def _chunks(status: Status) -> list[RenderableType]:
 
 
 def _at_work(status: Status) -> list[RenderableType]:
-    driver = [_process("process", status.holder)] if status.holder else []
-    return [*driver, *(_process("worker", each) for each in status.workers)]
+    driver = [_process(status.holder)] if status.holder else []
+    return [*driver, *(_process(each, "worker ") for each in status.workers)]
 
 
-def _process(what: str, lease: Lease) -> RenderableType:
-    where = lease.holder.host.partition("/")[0]
-    return text(f"{what} {lease.holder.pid} on {where}", (f", lease until {time_of_day(lease.expires_at)}", QUIET))
+def _process(lease: Lease, what: str = "") -> RenderableType:
+    return text(f"{what}{lease.holder.process}", (f", lease until {time_of_day(lease.expires_at)}", QUIET))
 
 
 def _restaged(status: Status) -> list[RenderableType]:
