@@ -2,6 +2,7 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 MINUTES ?= 10
+ON ?=
 WORKERS ?= 2
 
 .PHONY: help setup demo test check bench soak lock clean
@@ -9,9 +10,11 @@ WORKERS ?= 2
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-setup:  ## make .venv from the lock file and fetch the Spark connectors, once
+setup:  ## make .venv from the lock file and fetch the Spark connectors and the servers of the tests, once
 	@python=$$(tools/preflight.sh) && PYTHON="$$python" $(MAKE) --no-print-directory --silent .venv/.connectors
 	@tools/postgres.sh
+	@tools/maven.sh
+	@$(PY) -m backcast.testing.registry
 
 .venv/.locked: requirements.lock tools/setup.sh tools/uv.lock
 	@tools/setup.sh "$(PYTHON)"
@@ -42,8 +45,8 @@ check: setup  ## lint, types, layers and the fast tests
 bench: setup  ## measure the promises with numbers
 	@$(PY) -m bench
 
-soak: setup  ## kill it at every point, then at random, for MINUTES minutes
-	@$(PY) -m tests.crash.soak --minutes $(MINUTES)
+soak: setup  ## kill it at every point, then at random, for MINUTES minutes; ON=delta or ON=iceberg: on that format only
+	@$(PY) -m tests.crash.soak --minutes $(MINUTES) $(if $(ON),--on $(ON))
 
 lock: setup  ## resolve the dependencies again within the bounds of pyproject.toml
 	@tools/lock.sh

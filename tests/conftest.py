@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from backcast.spark.settings import SessionSettings
+    from backcast.testing.kafka import KafkaBroker
     from backcast.testing.postgres import PostgresServer
+    from backcast.testing.registry import SchemaRegistry
 
 # A test process shares two cores with a JVM: a slow example says nothing about the code.
 settings.register_profile("backcast", deadline=None)
@@ -89,4 +91,22 @@ def postgres() -> Iterator[PostgresServer]:
     from backcast.testing.postgres import postgres_server
 
     with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[KafkaBroker]:
+    """A Kafka broker that all tests of this process share; each creates topics of its own."""
+    from backcast.testing.kafka import kafka_broker
+
+    with kafka_broker() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[SchemaRegistry]:
+    """A schema registry that all tests of this process share; each takes subjects of its own."""
+    from backcast.testing.registry import schema_registry
+
+    with schema_registry() as server:
         yield server

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = {"pyspark", "py4j", "pydantic", "sqlalchemy", "alembic", "pandas", "pyarrow"}
+HEAVY = {"pyspark", "py4j", "pydantic", "sqlalchemy", "alembic", "pandas", "pyarrow", "confluent_kafka", "fastavro"}
 REPORT = "import sys; print('LOADED', *sorted({name.partition('.')[0] for name in sys.modules}))"
 
 

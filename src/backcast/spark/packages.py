@@ -14,15 +14,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from backcast.errors import Unavailable
-from backcast.spark.versions import EMBEDDED_LAKE, Package
+from backcast.spark.versions import BROKER, EMBEDDED_LAKE, Package
 
 _LISTING = "jars.json"
 _RESOLVE_SECONDS = 900
+# Spark's resolution leaves Scala's library out, because Spark brings it; and Kafka's says nothing about a logger.
+_BROKER_BORROWS = ("scala-library", "slf4j-api", "log4j-slf4j2-impl")
 # Runs in a child process: a gateway without a Spark context tells which jars spark-submit resolved.
 _ASK_SPARK = """
 from pyspark.java_gateway import launch_gateway
@@ -40,25 +42,36 @@ def cache_root() -> Path:
 
 
 def local_jars(packages: Sequence[Package] = EMBEDDED_LAKE) -> tuple[Path, ...]:
-    """The jars of these packages on this machine; resolves them when the cache lacks one. Raises Unavailable."""
-    folder = _folder(packages)
+    """The jars of these packages on this machine; resolves those that the cache lacks. Raises Unavailable."""
+    jars = [jar for package in packages for jar in _jars_of(package.value, lambda jar: not _shipped(jar))]
+    return tuple({jar.name: jar for jar in jars}.values())
+
+
+def broker_jars() -> tuple[Path, ...]:
+    """A Kafka broker's jars on this machine, for a JVM of its own. Raises Unavailable."""
+    borrowed = [jar for name in _BROKER_BORROWS for jar in _brought().glob(f"{name}-[0-9]*.jar")]
+    return (*borrowed, *_jars_of(BROKER, lambda _: True))
+
+
+def are_cached(packages: Sequence[Package] = EMBEDDED_LAKE) -> bool:
+    """Whether a session can start without asking any repository."""
+    return all(_listed(_folder(package.value)) is not None for package in packages)
+
+
+def _jars_of(coordinate: str, wanted: Callable[[Path], bool]) -> tuple[Path, ...]:
+    """One coordinate is one entry, so that every set of packages is there once each of them was."""
+    folder = _folder(coordinate)
     cached = _listed(folder)
     if cached is None:
-        _fill(folder, _resolve(packages))
+        _fill(folder, [jar for jar in _resolve(coordinate) if wanted(jar)])
         cached = _listed(folder)
     if cached is None:
         raise Unavailable(f"the connector cache {folder} cannot be read", hint="remove that folder and run again")
     return cached
 
 
-def are_cached(packages: Sequence[Package] = EMBEDDED_LAKE) -> bool:
-    """Whether a session can start without asking any repository."""
-    return _listed(_folder(packages)) is not None
-
-
-def _folder(packages: Sequence[Package]) -> Path:
-    coordinates = "\n".join(sorted(package.value for package in packages))
-    return cache_root() / "jars" / hashlib.sha256(coordinates.encode()).hexdigest()[:16]
+def _folder(coordinate: str) -> Path:
+    return cache_root() / "jars" / hashlib.sha256(coordinate.encode()).hexdigest()[:16]
 
 
 def _listed(folder: Path) -> tuple[Path, ...] | None:
@@ -71,29 +84,33 @@ def _listed(folder: Path) -> tuple[Path, ...] | None:
     return tuple(folder / name for name in listing) if complete else None
 
 
-def _resolve(packages: Sequence[Package]) -> list[Path]:
-    coordinates = ",".join(package.value for package in packages)
-    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--packages {coordinates} pyspark-shell"}
+def _resolve(coordinate: str) -> list[Path]:
+    """This artifact and all that it needs, as spark-submit fetches them."""
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--packages {coordinate} pyspark-shell"}
     command = [sys.executable, "-c", _ASK_SPARK]
     try:
         answer = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=_RESOLVE_SECONDS
         )
     except subprocess.TimeoutExpired as error:
-        raise _unresolved(coordinates, f"no answer within {_RESOLVE_SECONDS} s") from error
+        raise _unresolved(coordinate, f"no answer within {_RESOLVE_SECONDS} s") from error
     found = [line.removeprefix("JARS=") for line in answer.stdout.splitlines() if line.startswith("JARS=")]
     if answer.returncode != 0 or not found:
-        raise _unresolved(coordinates, answer.stderr[-2000:])
-    return [jar for each in found[0].split(",") if each and not _shipped(jar := Path(unquote(urlsplit(each).path)))]
+        raise _unresolved(coordinate, answer.stderr[-2000:])
+    return [Path(unquote(urlsplit(each).path)) for each in found[0].split(",") if each]
 
 
 def _shipped(jar: Path) -> bool:
     """Whether Spark brings this library itself. On the class path ours would come first, in a version it cannot use."""
+    artifact = _artifact(jar.name.partition("_")[2])
+    return any(_artifact(each.name) == artifact for each in _brought().glob("*.jar"))
+
+
+def _brought() -> Path:
+    """The folder of the jars that Spark brings."""
     import pyspark
 
-    artifact = _artifact(jar.name.partition("_")[2])
-    own = Path(pyspark.__file__).parent / "jars"
-    return any(_artifact(each.name) == artifact for each in own.glob("*.jar"))
+    return Path(pyspark.__file__).parent / "jars"
 
 
 def _artifact(name: str) -> str:
@@ -101,9 +118,9 @@ def _artifact(name: str) -> str:
     return re.sub(r"-\d.*$", "", name)
 
 
-def _unresolved(coordinates: str, detail: str) -> Unavailable:
+def _unresolved(coordinate: str, detail: str) -> Unavailable:
     hint = "check the network, or name a reachable repository in spark-defaults.conf (spark.jars.repositories)"
-    return Unavailable(f"Spark could not fetch its connectors {coordinates}", hint=hint, detail=detail)
+    return Unavailable(f"Spark could not fetch {coordinate}", hint=hint, detail=detail)
 
 
 def _fill(folder: Path, jars: Sequence[Path]) -> None:
@@ -126,5 +143,6 @@ def _fill(folder: Path, jars: Sequence[Path]) -> None:
 
 
 if __name__ == "__main__":
-    for name in sorted({path.name for path in (*local_jars(), *local_jars(tuple(Package)))}):
+    for name in sorted(path.name for path in local_jars(tuple(Package))):
         print(f"connector ready: {name}")
+    print(f"broker ready: {len(broker_jars())} jars of {BROKER}")

@@ -7,7 +7,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ from urllib.parse import quote
 
 from backcast.errors import Unavailable
 from backcast.store.postgresql import OLDEST
+from backcast.testing.servers import dying_with_parent, free_port
 
 USER = "backcast"
 _INSTALLED = Path("/usr/lib/postgresql")
@@ -161,9 +161,9 @@ def _start(
 ) -> tuple[subprocess.Popen[bytes], int]:
     """Another process may take the free port first: then it is tried with another one."""
     for _ in range(_ATTEMPTS):
-        port = _free_port()
+        port = free_port()
         options = [f"--{name}={value}" for name, value in {**settings, "port": str(port)}.items()]
-        command = [*_dying_with_parent(), f"{binaries}/postgres", "-D", f"{root}/data", *options]
+        command = [*dying_with_parent("INT"), f"{binaries}/postgres", "-D", f"{root}/data", *options]
         with (root / "server.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, cwd=root, **account)
         if _answers(process, root / "data" / "postmaster.pid"):
@@ -171,12 +171,6 @@ def _start(
         _stop(process)
     log_text = (root / "server.log").read_text(errors="replace")
     raise Unavailable(f"PostgreSQL did not start: {log_text[-500:]}", hint="look at the PostgreSQL installation")
-
-
-def _dying_with_parent() -> list[str]:
-    """A test process that is killed leaves no server behind, where the system can see to it."""
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "INT", "--"] if setpriv else []
 
 
 def _answers(process: subprocess.Popen[bytes], status: Path) -> bool:
@@ -198,9 +192,3 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGQUIT)
             process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
