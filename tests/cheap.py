@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from backcast.model.pipeline import TableFormat
 from tests.classes import archived_classes
 
 JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m"
@@ -21,9 +22,9 @@ INTERPRETED = {
 end-to-end tests that start processes do without: they run on the defaults."""
 
 
-def cheap_java() -> dict[str, str]:
+def cheap_java(table_format: TableFormat = TableFormat.ICEBERG) -> dict[str, str]:
     """For the environment of a process whose Spark keeps the settings that its project gives it."""
-    archive = archived_classes(JAVA)
+    archive = archived_classes(JAVA, table_format)
     classes = "" if archive is None else f" -XX:SharedArchiveFile={archive}"
     return {
         "JDK_JAVA_OPTIONS": JAVA,
@@ -32,6 +33,6 @@ def cheap_java() -> dict[str, str]:
     }
 
 
-def cheap() -> dict[str, str]:
+def cheap(table_format: TableFormat = TableFormat.ICEBERG) -> dict[str, str]:
     """For the environment of a process whose Spark has little to do."""
-    return {**cheap_java(), "BACKCAST__SPARK__CONF": json.dumps(INTERPRETED)}
+    return {**cheap_java(table_format), "BACKCAST__SPARK__CONF": json.dumps(INTERPRETED)}

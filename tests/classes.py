@@ -17,9 +17,10 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from backcast.model.pipeline import TableFormat
 from backcast.spark.packages import local_jars
 from backcast.testing.shop import Shop
-from tests.crash.iceberg_lake import IcebergLake
+from tests.crash.lakes import filled_lake
 
 _SECONDS = 240.0
 _STORY = """\
@@ -34,16 +35,19 @@ control.world.close()
 """
 
 
-def archived_classes(options: str) -> Path | None:
-    """The archive for Java with these options, made by whoever asks first; None while another makes it."""
-    archive = Path(sys.prefix) / f"spark-classes-{_key(options)}.jsa"
+def archived_classes(options: str, table_format: TableFormat) -> Path | None:
+    """The archive for Java with these options and that format's jars, made by whoever asks first.
+
+    None while another makes it.
+    """
+    archive = Path(sys.prefix) / f"spark-classes-{table_format}-{_key(options)}.jsa"
     with archive.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return None
         if not archive.exists():
-            _make(archive, options)
+            _make(archive, options, table_format)
     return archive if archive.exists() else None
 
 
@@ -56,13 +60,13 @@ def _key(options: str) -> str:
 
 
 @cache
-def _make(archive: Path, options: str) -> None:
+def _make(archive: Path, options: str, table_format: TableFormat) -> None:
     """From a process that goes through the whole flow once. Where that makes none, nobody tries again."""
     folder = Path(tempfile.mkdtemp(prefix="backcast-classes-"))
-    lake, made = IcebergLake(folder / "lake", "shop"), folder / archive.name
-    lake.create()
-    lake.close()
-    Shop(folder, "lake.shop", None).write(lake.root, undo_window="0s")  # type: ignore[arg-type]  # brings its own
+    catalog, made = folder / "catalog", folder / archive.name
+    filled_lake(table_format, folder, catalog, "shop").close()
+    shop = Shop(folder, "lake.shop", None, table_format)  # type: ignore[arg-type]  # brings its own
+    shop.write(catalog, undo_window="0s")
     # Until the JVM has ended: it holds the other end of these pipes too, and writes the archive last of all.
     with suppress(subprocess.TimeoutExpired):
         subprocess.run(
@@ -73,7 +77,7 @@ def _make(archive: Path, options: str) -> None:
             check=False,
             timeout=_SECONDS,
         )
-    for old in archive.parent.glob("spark-classes-*.jsa"):
+    for old in archive.parent.glob(f"spark-classes-{table_format}-*.jsa"):
         old.unlink()
     if made.exists():
         shutil.move(made, archive.with_suffix(".new"))

@@ -11,9 +11,8 @@ import pytest
 
 from backcast.model.pipeline import TableFormat
 from backcast.testing.shop import Shop
-from tests.crash.delta_lake import DeltaLake
-from tests.crash.iceberg_lake import IcebergLake
 from tests.crash.lake import Lake
+from tests.crash.lakes import filled_lake
 from tests.crash.life import Life
 from tests.crash.process import RealLife
 
@@ -33,9 +32,7 @@ def new_life(
 
     def make(*, live: str = "keep", undo_window: str = "7d") -> Life:
         namespace = f"crash{next(_numbers)}"
-        delta = table_format is TableFormat.DELTA
-        lake: Lake = DeltaLake(tmp_path / "lake") if delta else IcebergLake(lake_root, namespace)
-        lake.create()
+        lake = filled_lake(table_format, tmp_path, lake_root, namespace)
         lakes.append(lake)
         shop = Shop(tmp_path, f"lake.{namespace}", spark, table_format)
         shop.write(lake_root, live=live, chunks_per_job=1, undo_window=undo_window)
@@ -47,15 +44,17 @@ def new_life(
 
 
 @pytest.fixture
-def real_life(tmp_path: Path, spark: SparkSession, lake_root: Path) -> Iterator[RealLife]:
+def real_life(
+    tmp_path: Path, spark: SparkSession, lake_root: Path, request: pytest.FixtureRequest
+) -> Iterator[RealLife]:
     """A life whose killed commands are processes; what leads up to a kill and comes after it may be done here.
 
-    Its undo window ends at once, so that gc may act.
+    On Iceberg, unless parametrised with a format. Its undo window ends at once, so that gc may act.
     """
+    table_format = getattr(request, "param", TableFormat.ICEBERG)
     namespace = f"real{next(_numbers)}"
-    lake = IcebergLake(lake_root, namespace)
-    lake.create()
-    shop = Shop(tmp_path, f"lake.{namespace}", spark)
+    lake = filled_lake(table_format, tmp_path, lake_root, namespace)
+    shop = Shop(tmp_path, f"lake.{namespace}", spark, table_format)
     shop.write(lake_root, live="keep", chunks_per_job=1, undo_window="0s")
     life = RealLife(shop, lake)
     yield life

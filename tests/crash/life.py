@@ -40,6 +40,21 @@ GOALS: dict[Verb, frozenset[RunState]] = {
 _VERBS = {"stage": "run", "chunk": "run", "validate": "run"}
 """The command that passes a point, where it is not called like the point's first word."""
 _IN_SCOPE_FROM = frozenset(RunState) - {RunState.PLANNED, RunState.APPROVED}
+TOUCHES_THE_TABLE = frozenset(
+    {
+        "stage.after-open",
+        "chunk.before-commit",
+        "chunk.after-commit",
+        "publish.before-commit",
+        "publish.after-commit",
+        "undo.before-commit",
+        "undo.after-commit",
+        "cancel.after-forget",
+        "gc.after-forget",
+        "restage.after-carry",
+    }
+)
+"""Points right beside what a format does its own way."""
 
 
 def verb_of(point: str) -> Verb:
@@ -83,6 +98,9 @@ class Life:
     meanwhile: Callable[[str], None] = nothing
     """What others do at every point."""
 
+    keeps: bool = True
+    """Whether the pipeline leaves live rows in scope where they are, so that any number of them may arrive."""
+
     def do(self, *verbs: Verb) -> None:
         """The commands, undisturbed."""
         for verb in verbs:
@@ -119,9 +137,9 @@ class Life:
         with closing(Wiring(load_project(self.shop.root))) as world:
             return question(ControlPlane(world))
 
-    def sell(self, day: date) -> Row:
+    def sell(self, day: date, number: int = 1) -> Row:
         """A sale that arrives as input, and as the live row that a stream makes of it."""
-        row = live_row(day, 1)
+        row = live_row(day, number)
         self.lake.sell(sale_of(row))
         self.lake.append(row)
         return row
@@ -139,7 +157,7 @@ class Life:
 
     def accepts_live_rows_in_scope(self) -> bool:
         """From the moment the base is recorded; before it they are drift."""
-        return bool(self.run_id) and self.state in _IN_SCOPE_FROM
+        return self.keeps and bool(self.run_id) and self.state in _IN_SCOPE_FROM
 
     def check_ledger(self, *run_ids: str) -> None:
         """No chunk in limbo, no effect without outcome, no lease of a process that lives, the event chain whole."""

@@ -117,7 +117,7 @@ class RealLife(Life):
 
     def go(self, verbs: str, fault: str = "") -> BackcastError | Lost | None:
         """One process for these commands, the first of which may repeat one that was killed. What ended it, if any."""
-        with SparkProcess(self.shop.root, fault) as process:
+        with SparkProcess(self.shop.root, fault, cheap(self.shop.format)) as process:
             try:
                 for verb in verbs.split():
                     self.call(process, verb)

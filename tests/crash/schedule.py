@@ -10,11 +10,13 @@ from pathlib import Path
 
 from backcast.errors import BackcastError
 from backcast.faults import POINTS
+from backcast.model.pipeline import TableFormat
 from backcast.model.states import RunState
 from backcast.testing.faults import KILLS
 from backcast.testing.shop import Shop
-from tests.crash.iceberg_lake import IcebergLake
-from tests.crash.life import verb_of
+from tests.crash.lake import sale_of
+from tests.crash.lakes import filled_lake
+from tests.crash.life import Verb, verb_of
 from tests.crash.process import RealLife
 from tests.crash.witness import Anomaly, Witness
 
@@ -23,8 +25,12 @@ WAYS: dict[str, tuple[str, ...]] = {
     "publish": ("plan", "run", "publish"),
     "undo": ("plan", "run", "publish", "undo"),
     "gc": ("plan", "run", "publish", "undo", "gc"),
+    "restage": ("plan", "run", "publish"),
 }
-"""The commands of a life, by the last of them."""
+"""The commands of a life, by the last of them; on the last of these ways a live row in scope is staged again."""
+
+_AGAIN = ("restage", "stage", "chunk", "validate", "publish")
+"""First words of the points that a publish passes which stages again, in this order."""
 
 _NEXT = {
     RunState.ACCEPTED: 2,
@@ -48,20 +54,28 @@ class Schedule:
     sure: bool
     seed: int = 0
 
+    @property
+    def restages(self) -> bool:
+        return any(verb_of(each) == "restage" for each in self.faults)
+
+    def command(self, fault: str) -> int:
+        """The command of the way in which the fault is met."""
+        return self.way.index("publish" if self.restages else verb_of(fault))
+
 
 def everything() -> Iterator[Schedule]:
     """Every point with every kill: three times all points, with another kill each time."""
     for shift in range(len(KILLS)):
-        # A life beside this writer never restages: its live rows come from no input. See test_every_point.
-        points = [each for each in POINTS if verb_of(each) != "restage"]
-        faults = [f"{point}:{KILLS[(n + shift) % len(KILLS)]}" for n, point in enumerate(points)]
-        yield chain([each for each in faults if verb_of(each) != "cancel"])
-        yield chain([each for each in faults if verb_of(each) == "cancel"])
+        faults = [f"{point}:{KILLS[(n + shift) % len(KILLS)]}" for n, point in enumerate(POINTS)]
+        apart = {verb: [each for each in faults if verb_of(each) == verb] for verb in ("cancel", "restage")}
+        yield chain([each for each in faults if verb_of(each) not in apart])
+        yield from (chain(each) for each in apart.values())
 
 
 def chain(faults: list[str]) -> Schedule:
     """These kills in this order, which must be the order of the flow."""
-    goal = "cancel" if any(verb_of(each) == "cancel" for each in faults) else "gc"
+    verbs: set[Verb] = {verb_of(each) for each in faults}
+    goal = next((each for each in ("cancel", "restage") if each in verbs), "gc")
     return Schedule(f"{len(faults)} kills on the way to {goal}", WAYS[goal], tuple(faults), sure=True)
 
 
@@ -70,6 +84,8 @@ def random_schedule(seed: int) -> Schedule:
     chance = random.Random(seed)  # noqa: S311 - repeatable is the point
     goal = chance.choice(tuple(WAYS))
     points = [each for each in POINTS if verb_of(each) in WAYS[goal]]
+    if goal == "restage":
+        points = [each for word in _AGAIN for each in POINTS if each.startswith(f"{word}.")]
     chosen = sorted(chance.choices(points, k=chance.randint(1, 4)), key=points.index)
     faults = tuple(f"{each}#{chance.choice((1, 1, 1, 2))}:{chance.choice(KILLS)}" for each in chosen)
     return Schedule(f"seed {seed}, to {goal}", WAYS[goal], faults, sure=False, seed=seed)
@@ -79,29 +95,42 @@ Report = Callable[[str, str], None]
 """Is told each fault and what came of it."""
 
 
-def live(schedule: Schedule, root: Path, report: Report, time_is_up: Callable[[], bool]) -> tuple[str, ...]:
+def live(
+    schedule: Schedule, on: TableFormat, root: Path, report: Report, time_is_up: Callable[[], bool]
+) -> tuple[str, ...]:
     """One life through the schedule's faults. Returns those that it could not meet any more.
 
     Raises Anomaly, or whatever else went wrong: rows lost, doubled or seen half-way, anything left in limbo.
     """
-    life = _born(root)
+    life = _born(root, on, keeps=not schedule.restages)
     try:
         with life.witnessed(_pauses(schedule.seed)) as witness:
+            if schedule.restages:
+                _to_restage(life, witness)
             left = _through_kills(life, schedule, report, time_is_up)
             life.finish(" ".join(schedule.way[_next(life, schedule.way) :]))
         _examine(life, witness)
+        if schedule.restages and life.publications()[-1].amendment == 0:
+            raise Anomaly("nothing was staged again")
     finally:
         life.close()
         life.lake.close()
     return left
 
 
-def _born(root: Path) -> RealLife:
-    lake = IcebergLake(root / "lake", "shop")
-    lake.create()
-    shop = Shop(root / "project", "lake.shop", None)  # type: ignore[arg-type]  # its processes bring their own
-    shop.write(lake.root, live="keep", chunks_per_job=1, undo_window="0s")
-    return RealLife(shop, lake)
+def _born(root: Path, on: TableFormat, *, keeps: bool) -> RealLife:
+    project, catalog = root / "project", root / "catalog"
+    lake = filled_lake(on, project, catalog, "shop")
+    shop = Shop(project, "lake.shop", None, on)  # type: ignore[arg-type]  # its processes bring their own
+    shop.write(catalog, live="keep" if keeps else "restage", chunks_per_job=1, undo_window="0s")
+    return RealLife(shop, lake, keeps=keeps)
+
+
+def _to_restage(life: RealLife, witness: Witness) -> None:
+    """Up to a complete stage, and then a live row in scope that the inputs explain."""
+    life.finish("plan run")
+    row = witness.append(life.lake, scope=True)
+    life.lake.sell(sale_of(row))
 
 
 def _pauses(seed: int) -> Iterator[float] | None:
@@ -115,7 +144,7 @@ def _through_kills(
     for met, fault in enumerate(schedule.faults):
         if time_is_up():
             return schedule.faults[met:]
-        goal = schedule.way.index(verb_of(fault))
+        goal = schedule.command(fault)
         start = min(_next(life, schedule.way), goal)
         error = life.go(" ".join(schedule.way[start : goal + 1]), fault)
         if isinstance(error, BackcastError) and error.exit_code not in (5, 6):

@@ -1,8 +1,9 @@
 """`make soak MINUTES=n`: every point with every kill, then random schedules, until the time is up or all is not well.
 
-    python -m tests.crash.soak --minutes 60
-    python -m tests.crash.soak --seed 17                             one random schedule again
-    python -m tests.crash.soak --faults publish.after-commit:jvm     these kills again, with commas between
+    python -m tests.crash.soak --minutes 60                          half of them on each format
+    python -m tests.crash.soak --minutes 60 --on delta
+    python -m tests.crash.soak --on delta --seed 17                  one random schedule again
+    python -m tests.crash.soak --on iceberg --faults publish.after-commit:jvm,undo.before-commit:both
 
 Exit code 1 at the first anomaly; its folder is kept.
 """
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backcast.faults import POINTS
+from backcast.model.pipeline import TableFormat
 from backcast.testing.faults import KILLS
 from tests.crash.schedule import Schedule, chain, everything, live, random_schedule
 
@@ -30,8 +32,9 @@ _LAST_SECONDS = 60.0
 
 @dataclass
 class Soak:
-    """Lives one after the other until the deadline."""
+    """Lives on one format, one after the other until the deadline."""
 
+    on: TableFormat
     deadline: float
     kills: int = 0
     lives: int = 0
@@ -39,18 +42,29 @@ class Soak:
     met: list[str] = field(default_factory=list)
     """The kills of the life that is under way."""
 
+    def go_on(self, schedules: Iterator[Schedule]) -> bool:
+        """False at an anomaly."""
+        for schedule in schedules:
+            if self.time_is_up():
+                break
+            if not self.go_through(schedule):
+                return False
+        tried, all_pairs = sum("#" not in each for each in self.pairs), len(POINTS) * len(KILLS)
+        print(f"{self.on}: {self.kills} kills in {self.lives} lives, {tried} of {all_pairs} combinations", flush=True)
+        return True
+
     def go_through(self, schedule: Schedule) -> bool:
         """False at an anomaly. A schedule that one life cannot meet as a whole goes on in the next."""
         while schedule.faults and not self.time_is_up():
             folder = Path(tempfile.mkdtemp(prefix="backcast-soak-"))
-            print(schedule.name, flush=True)
+            print(f"{self.on}: {schedule.name}", flush=True)
             self.met = []
             try:
-                left = live(schedule, folder, self.report, self.time_is_up)
+                left = live(schedule, self.on, folder, self.report, self.time_is_up)
             except Exception:  # noqa: BLE001 - whatever it is, it is the anomaly that this looks for
                 traceback.print_exc()
                 print(f"ANOMALY after {self.kills} kills; look at {folder}")
-                print(f"again: python -m tests.crash.soak {_again(schedule, self.met)}")
+                print(f"again: python -m tests.crash.soak --on {self.on} {_again(schedule, self.met)}")
                 return False
             shutil.rmtree(folder)
             self.lives += 1
@@ -89,18 +103,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.crash.soak", description="Kill it everywhere, then at random."
     )
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--minutes", type=float, default=10, help="for all formats together")
+    parser.add_argument("--on", type=TableFormat, choices=list(TableFormat), help="only this format; else each in turn")
     parser.add_argument("--seed", type=int, help="only the random schedule of this number")
     parser.add_argument("--faults", help=f"only these kills: POINT[#N]:{'|'.join(KILLS)},...")
     arguments = parser.parse_args()
-    soak = Soak(time.monotonic() + arguments.minutes * 60)
-    for schedule in _schedules(arguments):
-        if soak.time_is_up():
-            break
-        if not soak.go_through(schedule):
+    formats = [arguments.on] if arguments.on else list(TableFormat)
+    for on in formats:
+        soak = Soak(on, time.monotonic() + arguments.minutes * 60 / len(formats))
+        if not soak.go_on(_schedules(arguments)):
             return 1
-    tried, all_pairs = sum("#" not in each for each in soak.pairs), len(POINTS) * len(KILLS)
-    print(f"{soak.kills} kills in {soak.lives} lives, {tried} of {all_pairs} combinations of point and kill")
     print("no row lost, doubled or seen half-way")
     return 0
 

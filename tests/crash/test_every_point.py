@@ -16,7 +16,7 @@ from backcast.faults import POINTS
 from backcast.model.pipeline import TableFormat
 from backcast.model.states import RunState
 from tests.crash.lake import NEW, OLD, OUTSIDE, SCOPE_DAYS
-from tests.crash.life import Life, verb_of
+from tests.crash.life import TOUCHES_THE_TABLE, Life, verb_of
 from tests.crash.witness import View
 
 TO_PLAN, TO_RUN, TO_PUBLISH, TO_UNDO, TO_GC, TO_CANCEL, TO_RESTAGE = (
@@ -30,24 +30,6 @@ DIED_BEFORE = {
     "cancel.after-forget": "run.after-start",
 }
 """Where the run that is cancelled had died itself."""
-
-
-TOUCHES_THE_TABLE = frozenset(
-    {
-        "stage.after-open",
-        "chunk.before-commit",
-        "chunk.after-commit",
-        "publish.before-commit",
-        "publish.after-commit",
-        "undo.before-commit",
-        "undo.after-commit",
-        "cancel.after-forget",
-        "gc.after-forget",
-        "restage.after-carry",
-    }
-)
-"""Points right beside what a format does its own way. All others are tried alone on one format, in a row on both."""
-
 
 Crashes = tuple[tuple[str, int], ...]
 """Points, each with the pass at which the process dies there."""
@@ -81,7 +63,10 @@ def _verbs(crashes: Crashes) -> list[str]:
 
 
 def on_formats(cases: Iterable[tuple[str, object]]) -> pytest.MarkDecorator:
-    """The cases, each a point and one more argument, on Iceberg, and those that touch the table on Delta too."""
+    """The cases, each a point and one more argument, on Iceberg, and those that touch the table on Delta too.
+
+    All others are tried alone on one format, in a row on both.
+    """
     formats = [
         pytest.param(each, point, more, id=f"{each}-{point}-{more}")
         for point, more in cases
