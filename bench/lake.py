@@ -22,7 +22,7 @@ class Lake:
     """One session, one Iceberg catalog called `lake` and folders for Delta tables; makes each restatement once."""
 
     def __init__(self, root: Path, spark: SparkSession, catalog: Path) -> None:
-        self.root, self.spark, self._catalog = root, spark, catalog
+        self.root, self.spark, self.catalog = root, spark, catalog
         self._made: dict[tuple[TableFormat, Shape, str], Restatement] = {}
 
     @classmethod
@@ -30,7 +30,7 @@ class Lake:
         settings = SessionSettings(
             app_name="backcast-bench",
             master="local[2]",
-            packages=(*EMBEDDED_LAKE, Package.DELTA),
+            packages=(*EMBEDDED_LAKE, Package.DELTA, Package.KAFKA),
             catalogs={"lake": embedded_catalog(root)},
             driver_memory="2g",
             log_file=root / "spark.log",
@@ -43,7 +43,7 @@ class Lake:
         if key not in self._made:
             root = self.root / f"{table_format}_{shape.name}{name}"
             tables = self._tables(table_format, f"{shape.name}{name}", root)
-            self._made[key] = Restatement.create(self.spark, tables, root, shape, self._catalog)
+            self._made[key] = Restatement.create(self.spark, tables, root, shape, self.catalog)
         return self._made[key]
 
     def _tables(self, table_format: TableFormat, namespace: str, root: Path) -> Tables:

@@ -29,6 +29,7 @@ class Sizes:
     few_chunks: int = 10
     ledger_chunks: int = 50_000
     workers: int = 4
+    records: int = 2_000_000
 
 
 QUICK = Sizes(
@@ -46,6 +47,7 @@ QUICK = Sizes(
     few_chunks=2,
     ledger_chunks=200,
     workers=2,
+    records=400,
 )
 """Enough to see that everything still runs; the numbers say nothing."""
 

@@ -34,6 +34,7 @@ from backcast.validate.diff import diff as diff_step
 if TYPE_CHECKING:
     from backcast.model.report import Probe
     from backcast.model.request import Request
+    from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.model.verdict import Verdict
     from backcast.world import World
 
@@ -66,7 +67,7 @@ class ControlPlane:
         planning = Planning(
             spec=spec,
             target=world.target(spec.output.name),
-            source=world.source,
+            input=world.input,
             transform=world.transform(spec.name),
             engine=world.engine(),
             code=world.identity(spec.name),
@@ -75,6 +76,7 @@ class ControlPlane:
             now=world.clock.now(),
             rate=status_report.recorded_rate(reader, spec.name),
             others=status_report.open_runs(reader, spec.output.table),
+            published=status_report.appended_runs(reader, spec),
         )
         manifest = make_manifest(request, planning)
         refused = any(finding.severity is Severity.BLOCK for finding in manifest.findings)
@@ -232,9 +234,12 @@ class ControlPlane:
     def list(self, *, dataset: str | None = None, open_only: bool = False, limit: int = 50) -> Runs:
         return self.world.reader().runs(dataset=dataset, open_only=open_only, limit=limit)
 
-    def wait(self, run_id: str, *, timeout: float | None = None) -> Run:
-        """Until the run is done or needs a person. Raises Failed when nobody works on it, or the time is up."""
-        return status_report.wait(self.world.reader(), run_id, self.world.clock, timeout)
+    def wait(self, run_id: str, *, timeout: float | None = None, asked: float | None = None) -> Run:
+        """Until the run is done or needs a person. Raises Failed when nobody works on it, or the time is up.
+
+        `asked` is how long to have waited altogether, for a caller that has waited already.
+        """
+        return status_report.wait(self.world.reader(), run_id, self.world.clock, timeout, asked)
 
     def logs(self, run_id: str, after: int = 0) -> Events:
         reader = self.world.reader()
@@ -247,6 +252,15 @@ class ControlPlane:
     def gc(self, *, dry_run: bool = False) -> GcReport:
         """Release what no undo needs any more, then sweep up what earlier releases had to leave."""
         return Collection(self.world, self._held).collect(dry_run=dry_run)
+
+    def kafka_offsets(self, topic: str, at: str) -> TopicOffsets:
+        """Where a moment of record time lies in a declared topic. Needs no Spark and no user code."""
+        return self.world.kafka_offsets(topic, at)
+
+    @jvm_errors("reading the topic")
+    def kafka_window(self, topic: str, event_time: str, *, to_end: bool = False) -> WindowSurvey:
+        """Which offsets of a declared topic hold a window of event time, and how disordered they are."""
+        return self.world.kafka_window(topic, event_time, to_end=to_end)
 
     def doctor(self) -> Probes:
         """What works, what does not, what to do."""

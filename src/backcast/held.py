@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from backcast.faults import point
@@ -10,7 +11,7 @@ from backcast.model.amendment import amendments, current_inputs
 from backcast.model.report import OnProgress, Progress
 from backcast.model.stage import recorded_stage, recorded_staged
 from backcast.model.states import RunState
-from backcast.plan.pins import input_predicate, pin_inputs
+from backcast.plan.pins import pin_inputs, read_windows
 from backcast.publish.decide import RestageNeeded
 from backcast.publish.job import PublishJob
 from backcast.publish.step import publish as publish_step
@@ -25,9 +26,7 @@ from backcast.validate.step import validate as validate_step
 if TYPE_CHECKING:
     from backcast.model.manifest import InputPin, Manifest
     from backcast.model.run import Publication, Run
-    from backcast.model.scope import Predicate
     from backcast.model.table import Movement
-    from backcast.model.time import Interval
     from backcast.model.verdict import Verdict
     from backcast.run.lease import HeldLease
     from backcast.world import World
@@ -94,6 +93,7 @@ class HeldRun:
                 now=self.world.clock.now(),
                 read_back=read_back,
                 amended=amendments(events),
+                events=tuple(events),
             )
         )
         point("validate.before-verdict")
@@ -128,13 +128,17 @@ class HeldRun:
         drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), self.run_id)
         # Pinned after the head was looked at: who wrote a live row had read its inputs by then.
         specs = world.pipeline(manifest.pipeline).inputs
-        inputs = pin_inputs(specs, world.source, manifest.input_windows, world.clock.now())
+        before, after = manifest.warm_up_before_seconds, manifest.warm_up_after_seconds
+        windows = read_windows(manifest.chunks, timedelta(seconds=before), timedelta(seconds=after))
+        inputs = pin_inputs(specs, world.input, windows, world.clock.now())
         restage.amend(store, self.run_id, self.lease, movement, inputs, self.on_progress)
 
     def _check_drift(self, manifest: Manifest, inputs: tuple[InputPin, ...], dataset: str) -> None:
         world = self.world
         drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), self.run_id)
-        drift.check_inputs(inputs, world.source)
+        specs = {each.name: each for each in world.pipeline(manifest.pipeline).inputs}
+        for pin in inputs:
+            world.input(specs[pin.name]).check(pin)
         drift.check_target(manifest, world.target(dataset), self.run_id)
 
     def _run_job(self, run: Run, manifest: Manifest, inputs: tuple[InputPin, ...]) -> RunJob:
@@ -155,15 +159,11 @@ class HeldRun:
     def _compute(self, manifest: Manifest, inputs: tuple[InputPin, ...]) -> Compute:
         specs = {each.name: each for each in self.world.pipeline(manifest.pipeline).inputs}
 
-        def predicate(name: str, windows: tuple[Interval, ...]) -> Predicate:
-            return input_predicate(specs[name], windows)
-
         return Compute(
             run_id=self.run_id,
             manifest=manifest,
             inputs=inputs,
-            source=self.world.source,
-            input_predicate=predicate,
+            input=lambda name: self.world.input(specs[name]),
             transform=self.world.transform(manifest.pipeline),
             engine=self.world.engine(),
         )

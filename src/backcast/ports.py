@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,9 +14,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from backcast.model.analysis import Analysis
+    from backcast.model.coverage import Coverage
     from backcast.model.digest import Digest
     from backcast.model.finding import Finding
-    from backcast.model.manifest import Manifest
+    from backcast.model.manifest import InputPin, Manifest
+    from backcast.model.request import Request
     from backcast.model.run import (
         Chunk,
         Effect,
@@ -41,7 +44,9 @@ if TYPE_CHECKING:
         StageCommit,
         StageWrite,
         TableFacts,
+        TableIdentity,
     )
+    from backcast.model.time import Interval
     from backcast.model.verdict import Verdict
 
 
@@ -68,6 +73,50 @@ class Source(Protocol):
         """Exactly the matching rows of that version."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Rows of an input."""
+
+    rows: DataFrame
+    log: LogReading | None = None
+
+
+class LogReading(Protocol):
+    """What a job that reads a log can tell once its rows were written."""
+
+    def proof(self) -> tuple[Coverage, int]:
+        """What became of the offsets that its chunks own, and how many rows it handed over."""
+
+    def quarantine(self, run_id: str, chunks: tuple[str, ...], at: datetime) -> None:
+        """Keep the records that could not be decoded, in place of what the same chunks kept before.
+
+        Raises ChunkFailed when there is no place for them, or when they are more than was allowed.
+        """
+
+
+class Input(Protocol):
+    """What a pipeline reads: pinned by the plan, read as it was pinned. Never written to."""
+
+    def identity(self) -> TableIdentity:
+        """What it is and which columns it has, now."""
+
+    def pin(self, windows: Mapping[str, Interval], now: datetime) -> InputPin:
+        """What the chunks, given by id with the time that each needs, will read. Raises nothing for what is gone."""
+
+    def check(self, pin: InputPin) -> None:
+        """Raises Drifted when what was pinned is gone, or is something else by now."""
+
+    def read(self, pin: InputPin, windows: Mapping[str, Interval]) -> Reading:
+        """Exactly the rows that were pinned for these chunks."""
+
+
+class LogInput(Input, Protocol):
+    """An input that is a log, where a run may be cut by offsets."""
+
+    def pin_offsets(self, request: Request, window: Interval | None, now: datetime, most: int) -> InputPin:
+        """What the request asks for, in at most so many slices of about the same size, each a chunk."""
+
+
 Rest = Callable[[float], None]
 """Waits so many seconds, as long as the right to commit lasts."""
 
@@ -83,11 +132,15 @@ def no_turn() -> AbstractContextManager[Rest]:
 class StageTarget(Source, Protocol):
     """The hidden side of a target. Nothing here changes what readers see."""
 
-    def open_stage(self, stage: Stage, scope: Predicate = EVERYTHING) -> None:
-        """Create the stage at its base, able to hold writes in that scope. Does nothing when it is there already."""
+    def open_stage(self, stage: Stage, scope: Predicate | None = EVERYTHING) -> None:
+        """Create the stage at its base, able to hold writes in that scope. Does nothing when it is there already.
+
+        Without a scope it may lack every row of the base: enough for appends.
+        """
 
     def write(self, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn = no_turn) -> StageCommit:
-        """Replace the write's predicate on the stage by the rows, also when there are none.
+        """Replace the write's predicate on the stage by the rows, also when there are none; or add them to what is
+        there, or merge them into it by key, as the write's mode says.
 
         Repeating it is harmless. What would disturb other commits on the stage is done inside `turn()`.
         """
@@ -126,6 +179,9 @@ class Target(StageTarget, Protocol):
     def probe(self, fence: str) -> str | None:
         """The version that a commit with this fence produced, or None when it did not land."""
 
+    def changed(self, version: str) -> tuple[frozenset[str], frozenset[str]]:
+        """Files that the commit of that version of the live table added and removed."""
+
     def rewritten(self, version: str) -> Rewrite | None:
         """The files of a commit that had to write rows instead of swapping exact files; None for one that swapped."""
 
@@ -153,6 +209,9 @@ class Engine(Protocol):
     def stamp(self, rows: DataFrame, values: Mapping[str, str]) -> DataFrame:
         """The rows with these constant columns added."""
 
+    def newest(self, rows: DataFrame, key: tuple[str, ...], version: str) -> DataFrame:
+        """Of the rows with one key the one with the greatest version."""
+
     def within(self, rows: DataFrame, keep: Predicate, spare: Predicate) -> DataFrame:
         """Rows that match `keep`.
 
@@ -173,6 +232,9 @@ class Engine(Protocol):
 
     def shared_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> list[str]:
         """A few keys that both sides have."""
+
+    def changed_keys(self, before: DataFrame, after: DataFrame, key: tuple[str, ...], version: str) -> DataFrame:
+        """Keys that only one side has, or that have another version there. Runs no job."""
 
     def missing_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> tuple[int, list[str]]:
         """How many rows of the left side have a key that the right side lacks, and a few of those keys."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from backcast.errors import Failed
 from backcast.model.amendment import Amendment, amendments
 from backcast.model.manifest import Manifest
+from backcast.model.pipeline import PipelineSpec
 from backcast.model.report import ChunkCounts, Restaged, Status
 from backcast.model.run import Publication, Run, lease_name
 from backcast.model.states import ChunkState, RunState
+from backcast.model.table import PublishMode
 from backcast.plan.estimate import Rate
 from backcast.ports import Clock, RunReader
 
@@ -121,7 +123,17 @@ def open_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]
     )
 
 
-def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) -> Run:
+def appended_runs(reader: RunReader, spec: PipelineSpec) -> tuple[tuple[Run, Manifest], ...]:
+    """Published runs of the pipeline, if it appends; an undone one is not among them."""
+    if spec.settings.publish_mode is not PublishMode.APPEND:
+        return ()
+    runs = reader.runs(dataset=spec.output.name, limit=_ALL)
+    ours = (run for run in runs if run.state is RunState.PUBLISHED and run.table == spec.output.table)
+    found = ((run, reader.manifest(run.run_id)) for run in ours)
+    return tuple((run, each) for run, each in found if each.settings.publish_mode is PublishMode.APPEND)
+
+
+def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None, asked: float | None = None) -> Run:
     started = clock.monotonic()
     idle_since: float | None = None
     while True:
@@ -136,6 +148,7 @@ def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) ->
             raise Failed(f"run {run.run_id} is {run.state} and nobody works on it: {because}", hint=command)
         if timeout is not None and now - started > timeout:
             raise Failed(
-                f"run {run.run_id} is still {run.state} after {timeout:.0f} s", hint=f"backcast status {run.run_id}"
+                f"run {run.run_id} is still {run.state} after {asked or timeout:g} s",
+                hint=f"backcast status {run.run_id}",
             )
         clock.sleep(0.5)

@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from backcast.model.manifest import CodeIdentity
-    from backcast.model.pipeline import Dataset, Job, PipelineSpec
+    from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec
     from backcast.model.report import Probe
     from backcast.model.run import Holder
-    from backcast.ports import Clock, Engine, RunReader, Source, Store, Target
+    from backcast.model.topic_report import TopicOffsets, WindowSurvey
+    from backcast.ports import Clock, Engine, Input, RunReader, Store, Target
 
 
 class Transform(Protocol):
@@ -57,7 +58,7 @@ class World(Protocol):
 
     def engine(self) -> Engine: ...
 
-    def source(self, dataset: str) -> Source: ...
+    def input(self, spec: InputSpec) -> Input: ...
 
     def target(self, dataset: str) -> Target: ...
 
@@ -75,6 +76,12 @@ class World(Protocol):
 
     def doctor(self) -> list[Probe]:
         """What works, what does not, what to do."""
+
+    def kafka_offsets(self, name: str, at: str) -> TopicOffsets:
+        """Where a moment, as people write it, lies in a declared topic. Needs no Spark."""
+
+    def kafka_window(self, name: str, event_time: str, *, to_end: bool) -> WindowSurvey:
+        """Which offsets of a declared topic hold a window of event time, `FROM..TO`."""
 
     def close(self) -> None:
         """Close the store and stop Spark, if this world started them. Using it again opens them again."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.model.pipeline import TableFormat
-from bench import chunks, ledger, publish, run, start
+from bench import chunks, kafka, ledger, publish, run, start
 from bench.lake import Lake
 from bench.machine import facts
 from bench.promise import QUICK, Result
@@ -46,6 +46,15 @@ def test_publish_and_undo_write_no_data_file(
         published += measure(lake, table_format, QUICK)
     exact = _exact([*results, *published], ratios=3 + 2 * len(published) // 3)
     assert [(result.target, result.measured) for result in exact] == [("0", "0")] * (len(published) // 3)
+
+
+def test_a_replay_writes_the_same_rows_as_a_batch_by_hand_and_as_a_stream(
+    tmp_path: Path, spark: SparkSession, lake_root: Path
+) -> None:
+    """Which `kafka.measure` asserts itself."""
+    results = kafka.measure(Lake(tmp_path, spark, lake_root), QUICK)
+    assert [result.target for result in results] == ["<= 1.1x", "<= 0.77x", "shown", "a tenth"]
+    assert results[-1].numbers["files"]["ours"] == QUICK.days
 
 
 def _exact(results: list[Result], ratios: int) -> list[Result]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.errors import Drifted, InvalidRequest, Unavailable, UnknownName
-from backcast.sources.tables import IcebergSource
+from backcast.spark.iceberg.reader import IcebergReader
 from backcast.testing.target_iceberg import IcebergLab
 from backcast.testing.target_moves import ALL, days
 
@@ -23,7 +23,7 @@ def test_facts_show_identity_version_and_until_when_it_lives(spark: SparkSession
         f"CREATE TABLE {name} (id bigint NOT NULL, ts timestamp, amount decimal(10,2)) USING iceberg "
         "PARTITIONED BY (days(ts), bucket(4, id)) TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '60000')"
     )
-    source = IcebergSource(spark, name)
+    source = IcebergReader(spark, name)
     empty = source.facts()
     assert (empty.version, empty.committed_at, empty.survives_until, empty.referenced) == (None, None, None, False)
     assert [(c.name, c.type, c.nullable) for c in empty.identity.columns] == [
@@ -59,17 +59,17 @@ def test_facts_show_identity_version_and_until_when_it_lives(spark: SparkSession
 def test_missing_tables_and_catalogs_are_named(spark: SparkSession, namespace: str) -> None:
     """A wrong name is the user's to mend, a catalog that does not answer is not."""
     with pytest.raises(UnknownName, match="nowhere"):
-        IcebergSource(spark, f"{namespace}.nowhere").facts()
+        IcebergReader(spark, f"{namespace}.nowhere").facts()
     with pytest.raises(UnknownName, match="no_catalog"):
-        IcebergSource(spark, "no_catalog.db.t").facts()
+        IcebergReader(spark, "no_catalog.db.t").facts()
     with pytest.raises(InvalidRequest):
-        IcebergSource(spark, "t")
+        IcebergReader(spark, "t")
     spark.conf.set("spark.sql.catalog.broken", "org.apache.iceberg.spark.SparkCatalog")
     spark.conf.set("spark.sql.catalog.broken.type", "jdbc")
     spark.conf.set("spark.sql.catalog.broken.uri", "jdbc:sqlite:/no/such/folder/catalog.db")
     spark.conf.set("spark.sql.catalog.broken.warehouse", "/no/such/folder")
     with pytest.raises(Unavailable):
-        IcebergSource(spark, "broken.db.t").facts()
+        IcebergReader(spark, "broken.db.t").facts()
 
 
 def test_merge_on_read_deletes_are_counted(spark: SparkSession, namespace: str) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.errors import BackcastError
-from backcast.sources.tables import IcebergSource
 from backcast.spark.gateway import causes
+from backcast.spark.iceberg.reader import IcebergReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def test_no_error_about_a_catalog_repeats_its_password(spark: SparkSession, tmp_
     for key, value in properties.items():
         session.conf.set(f"spark.sql.catalog.{name}{key}", value)
     with pytest.raises(BackcastError) as caught:
-        IcebergSource(session, f"{name}.shop.daily").facts()
+        IcebergReader(session, f"{name}.shop.daily").facts()
     error = caught.value
     assert error.__cause__ is not None
     told = [error.message, *(each.message for each in causes(error.__cause__))]

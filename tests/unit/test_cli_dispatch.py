@@ -13,7 +13,7 @@ import pytest
 from backcast import __version__, errors
 from backcast.cli import dispatch as dispatching
 from backcast.cli.app import main
-from backcast.cli.catalogue import SUMMARIES
+from backcast.cli.catalogue import FAMILIES, SUMMARIES
 from backcast.cli.dispatch import dispatch, hoisted
 from tests.unit.projects import GOOD, write
 
@@ -35,10 +35,11 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_command_has_help_json_and_the_summary_of_the_first_page(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = importlib.import_module(f"backcast.cli.commands.{name}")
-    function = getattr(module, "list_" if name == "list" else name)
+    module_name = name.replace(" ", "_")
+    module = importlib.import_module(f"backcast.cli.commands.{module_name}")
+    function = getattr(module, "list_" if name == "list" else module_name)
     assert function.__doc__.split(". ")[0].split("; the exit")[0].rstrip(".") + "." == SUMMARIES[name]
-    assert dispatch([name, "--help"]) == 0
+    assert dispatch([*name.split(), "--help"]) == 0
     page = capsys.readouterr().out
     assert "--json" in page
     assert "--project" in page
@@ -47,7 +48,7 @@ def test_every_command_has_help_json_and_the_summary_of_the_first_page(
 def test_help_of_any_command_loads_no_spark_pydantic_or_sqlalchemy() -> None:
     program = (
         "import sys\nfrom backcast.cli.app import main\nfrom backcast.cli.catalogue import SUMMARIES\n"
-        "for name in SUMMARIES: main([name, '--help'])\n"
+        "for name in SUMMARIES: main([*name.split(), '--help'])\n"
         "print('LOADED', *{each.partition('.')[0] for each in sys.modules})"
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -61,6 +62,16 @@ def test_common_options_may_stand_before_the_command() -> None:
     ]  # fmt: skip
     assert hoisted(["--profile=prod", "list"]) == ["list", "--profile=prod"]
     assert hoisted(["help", "diff"]) == ["diff", "--help"]
+    assert hoisted(["--json", "kafka", "offsets", "t"]) == ["kafka", "offsets", "--json", "t"]
+    assert hoisted(["help", "kafka", "offsets"]) == ["kafka", "offsets", "--help"]
+    assert hoisted(["help", "kafka"]) == ["kafka", "--help"]
+
+
+def test_the_first_word_of_two_lists_the_second_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    for family in FAMILIES:
+        assert dispatch([family, "--help"]) == 0
+        page = capsys.readouterr().out
+        assert all(name.split()[1] in page for name in SUMMARIES if name.startswith(f"{family} "))
 
 
 @pytest.mark.parametrize(
@@ -69,6 +80,11 @@ def test_common_options_may_stand_before_the_command() -> None:
         (["bogus"], "no command is called 'bogus'", "backcast --help"),
         (["worker", "--idle", "-1"], "--idle must be at least 0, not -1", ""),
         (["plam"], "no command is called 'plam'", "did you mean `backcast plan`?"),
+        (["kafka"], "which command of `backcast kafka`?", "backcast kafka --help"),
+        (["kafka", "ofsets"], "no command is called 'kafka ofsets'", "did you mean `backcast kafka offsets`?"),
+        (["kafka", "offsets"], "TOPIC requires an argument", "backcast kafka offsets --help"),
+        (["kafka", "offsets", "t"], "--at requires an argument", "backcast kafka offsets --help"),
+        (["kafka", "window", "t", "--event-time", "x"], "'x' is not a window of time", "write FROM..TO"),
         (["zzz"], "no command is called 'zzz'", "backcast --help"),
         (["--bogus", "plan"], "no option before the command is called '--bogus'", "backcast --help"),
         (["--json"], "which command?", "backcast --help"),

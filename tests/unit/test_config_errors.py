@@ -97,8 +97,8 @@ CASES = [
      "pipelines.daily.warm_up.before", "expected at most 3650d, got '99999999999999999999d'"),
     ("output: daily", "output: daily\n    publish: {live: freeze}", 17, "pipelines.daily.publish.live",
      "expected one of fail, keep, restage, got 'freeze'"),
-    ("output: daily", "output: daily\n    publish: {mode: merge}", 17, "pipelines.daily.publish.mode",
-     "expected replace, got 'merge'"),
+    ("output: daily", "output: daily\n    publish: {mode: swap}", 17, "pipelines.daily.publish.mode",
+     "expected one of replace, append, merge, got 'swap'"),
     ("output: daily", "output: daily\n    chunks_per_job: many", 17, "pipelines.daily.chunks_per_job",
      "expected a whole number, got 'many'"),
     ("output: daily", "output: daily\n    chunks_per_job: 0", 17, "pipelines.daily.chunks_per_job",
@@ -119,7 +119,7 @@ CASES = [
     ("window: all", "windw: all", 15, "pipelines.daily.inputs.shops.windw", "unknown key; did you mean window?"),
     ("pipelines:\n", "pipline:\n", 11, "pipline", "unknown key; did you mean pipelines?"),
     ("name: shop", "zzz: 1\nname: shop", 1, "zzz",
-     "unknown key; expected one of catalogs, datasets, name, pipelines, spark, store"),
+     "unknown key; expected one of catalogs, datasets, name, pipelines, sources, spark, store"),
     ("    version: 1.0.0\n", "", 12, "pipelines.daily.version", "required, and missing"),
     ("column: day, ", "", 9, "datasets.daily.time.column", "required, and missing"),
     # names that lead nowhere
@@ -129,7 +129,7 @@ CASES = [
     ("output: daily", "output: shops", 16, "pipelines.daily.output",
      "dataset 'shops' has no time column, so it cannot be restated"),
     ("events: events", "events: event", 15, "pipelines.daily.inputs.events",
-     "no dataset is called 'event'; did you mean events?"),
+     "no dataset or source is called 'event'; did you mean events?"),
     (", window: all", "", 15, "pipelines.daily.inputs.shops",
      "dataset 'shops' has no time column: write {dataset: shops, window: all}"),
 ]  # fmt: skip

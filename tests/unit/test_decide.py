@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from backcast.errors import ScopeChanged
+from backcast.errors import NotValidated, ScopeChanged
 from backcast.model.manifest import LivePolicy
 from backcast.model.table import FileList, FileRef, LiveCommit, Movement, NetChange
-from backcast.publish.decide import RestageNeeded, decide
+from backcast.publish.decide import RestageNeeded, decide, decide_append, decide_merge, merge_refusal
 
 BASE = (FileRef("a", "day=1", 10, 1), FileRef("b", "day=2", 10, 1))
 NET = NetChange(base="1", staged="2", added=(FileRef("n", "day=1", 20, 1),), removed=BASE, outside=())
@@ -84,3 +84,41 @@ def test_rows_that_were_changed_or_deleted_in_scope_are_never_published_over(
         decide(NET, moved(now), policy, "run-1", exact=False)
     assert not isinstance(caught.value, RestageNeeded)
     assert "backcast cancel run-1" in caught.value.hint
+
+
+MERGED = NetChange(base="1", staged="2", added=(FileRef("n", "day=1", 20, 1),), removed=BASE[:1], outside=())
+LIVE = FileRef("l", "day=1", 3, 1)
+
+
+def test_an_append_takes_nothing_out_and_a_stage_that_does_is_not_one() -> None:
+    appended = NetChange(base="1", staged="2", added=MERGED.added, removed=(), outside=())
+    decision = decide_append(appended, "r")
+    assert (decision.remove, decision.live, decision.compacted) == (frozenset(), frozenset(), False)
+    with pytest.raises(NotValidated, match="takes out 1 file"):
+        decide_append(MERGED, "run-1")
+
+
+@pytest.mark.parametrize("policy", list(LivePolicy))
+def test_a_merge_goes_beside_whatever_did_not_touch_the_files_that_it_wrote_anew(policy: LivePolicy) -> None:
+    """Files that arrived are handed on to be compared by key, unless they are compacted ones of rows known before."""
+    assert decide_merge(MERGED, moved(BASE), policy, "r").live == frozenset()
+    assert decide_merge(MERGED, moved((*BASE, LIVE)), policy, "r").live == {"l"}
+    rewritten = decide_merge(MERGED, moved((BASE[0], LIVE)), policy, "r")
+    assert (rewritten.remove, rewritten.live) == ({"a"}, {"l"})
+    compacted = decide_merge(MERGED, moved((BASE[0], FileRef("c", "day=2", 10, 1)), compaction=True), policy, "r")
+    assert (compacted.remove, compacted.live, compacted.compacted) == ({"a"}, frozenset(), False)
+
+
+@pytest.mark.parametrize("compaction", [True, False])
+@pytest.mark.parametrize("policy", list(LivePolicy))
+def test_a_merge_whose_own_files_are_gone_is_refused_or_staged_again(policy: LivePolicy, compaction: bool) -> None:
+    with pytest.raises(ScopeChanged, match="1 file left") as caught:
+        decide_merge(MERGED, moved((BASE[1], LIVE), compaction=compaction), policy, "run-1")
+    assert isinstance(caught.value, RestageNeeded) == (policy is LivePolicy.RESTAGE)
+    assert "backcast cancel run-1" in caught.value.hint
+
+
+def test_keys_that_live_rows_share_with_a_merge_are_named() -> None:
+    refused = merge_refusal(moved((*BASE, LIVE)), LivePolicy.FAIL, "r", ["id=1", "id=2", "id=3", "id=4"])
+    assert refused.message.endswith("for example id=1, id=2, id=3")
+    assert "live: keep" not in refused.hint

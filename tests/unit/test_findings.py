@@ -8,6 +8,7 @@ import pytest
 
 from backcast.model.analysis import Analysis
 from backcast.model.finding import Finding, Severity
+from backcast.model.inputs import survival
 from backcast.model.manifest import InputPin, LivePolicy, Settings, Survival
 from backcast.model.pipeline import Dataset
 from backcast.model.request import Request
@@ -15,7 +16,7 @@ from backcast.model.scope import ValueClause
 from backcast.model.table import FileList, FileRef, TableFacts, TableIdentity
 from backcast.model.time import Grain
 from backcast.plan.estimate import Rate, estimate
-from backcast.plan.pins import at_risk, survival
+from backcast.plan.pins import at_risk
 from backcast.plan.preflight import (
     code_findings,
     input_findings,

@@ -26,6 +26,13 @@ GROUPS: dict[str, dict[str, str]] = {
         "cancel": "Give a run up and drop its stage; the table stays as it is.",
         "gc": "Drop stages and tags that no run needs any more.",
     },
+    "Kafka": {
+        "kafka offsets": "Say which offsets of a topic a moment falls on.",
+        "kafka window": "Find the offsets that hold a window of event time.",
+    },
 }
 
 SUMMARIES: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
+"""Names have one or two words."""
+FAMILIES: dict[str, str] = {"kafka": "Look at a declared topic; nothing is changed."}
+"""First words of commands that have two."""

@@ -16,7 +16,7 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from backcast.cli.protocol import Job, Message
+from backcast.cli.protocol import Job, Message, RunVerb
 from backcast.errors import BackcastError
 from backcast.model.masking import without_secrets
 
@@ -103,26 +103,35 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
     match job.verb:
         case "plan":
             return control.plan(Request.model_validate(given["request"]), record=given["record"])
-        case "run":
-            return control.run(given["run_id"], on_progress)
-        case "worker":
-            return control.work(given["run_id"], on_progress)
-        case "retry":
-            return control.retry(given["run_id"], on_progress)
-        case "validate":
-            return control.validate(given["run_id"])
-        case "diff":
-            return control.diff(given["run_id"])
-        case "publish":
-            return control.publish(given["run_id"], on_progress)
-        case "undo":
-            return control.undo(given["run_id"], rewrite=given["rewrite"], on_progress=on_progress)
-        case "cancel":
-            return control.cancel(given["run_id"])
         case "gc":
             return control.gc(dry_run=given["dry_run"])
+        case "kafka-window":
+            return control.kafka_window(given["topic"], given["event_time"], to_end=given["to_end"])
         case "doctor":
             return control.doctor()
+        case _:
+            return _perform_on_run(control, job.verb, given, on_progress)
+
+
+def _perform_on_run(control: ControlPlane, verb: RunVerb, given: dict[str, Any], on_progress: OnProgress) -> Any:
+    run_id = given["run_id"]
+    match verb:
+        case "run":
+            return control.run(run_id, on_progress)
+        case "worker":
+            return control.work(run_id, on_progress)
+        case "retry":
+            return control.retry(run_id, on_progress)
+        case "validate":
+            return control.validate(run_id)
+        case "diff":
+            return control.diff(run_id)
+        case "publish":
+            return control.publish(run_id, on_progress)
+        case "undo":
+            return control.undo(run_id, rewrite=given["rewrite"], on_progress=on_progress)
+        case "cancel":
+            return control.cancel(run_id)
 
 
 def plain(answer: Any) -> Any:

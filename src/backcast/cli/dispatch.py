@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from backcast import __version__
-from backcast.cli.catalogue import SUMMARIES
+from backcast.cli.catalogue import FAMILIES, SUMMARIES
 from backcast.cli.screen import Screen
 from backcast.errors import BackcastError, InvalidRequest
 
@@ -60,8 +60,14 @@ def parser() -> App:
         # An interrupt must reach the command: it has a child process to stop.
         suppress_keyboard_interrupt=False,
     )
+    families = {name: App(name=name, help=summary) for name, summary in FAMILIES.items()}
+    for family in families.values():
+        app.command(family)
     for name, summary in SUMMARIES.items():
-        app.command(f"backcast.cli.commands.{name}:{_function(name)}", name=name, help=summary)
+        first, _, second = name.partition(" ")
+        module = name.replace(" ", "_")
+        parent = families[first] if second else app
+        parent.command(f"backcast.cli.commands.{module}:{_function(module)}", name=second or first, help=summary)
     return app
 
 
@@ -77,15 +83,18 @@ def hoisted(arguments: list[str]) -> list[str]:
         front += rest[:takes]
         rest = rest[takes:]
     if rest[:1] == ["help"] and len(rest) > 1:
-        rest = [rest[1], "--help"]
-    return [*rest[:1], *front, *rest[1:]] if rest else []
+        rest = [*rest[1 : 1 + _words(rest[1:])], "--help"]
+    words = _words(rest)
+    return [*rest[:words], *front, *rest[words:]] if rest else []
 
 
 def named(arguments: list[str]) -> list[str]:
     """The arguments, once they begin with a command that exists."""
-    first = arguments[0] if arguments else ""
-    if first in SUMMARIES:
+    first = " ".join(arguments[: _words(arguments)])
+    if first in SUMMARIES or (first in FAMILIES and {"--help", "-h"} & set(arguments)):
         return arguments
+    if first in FAMILIES:
+        raise InvalidRequest(f"which command of `backcast {first}`?", hint=f"backcast {first} --help")
     close = get_close_matches(first, SUMMARIES, n=1, cutoff=_CLOSE)
     what = "no option before the command" if first.startswith("-") else "no command"
     hint = f"did you mean `backcast {close[0]}`?" if close else "backcast --help"
@@ -94,7 +103,8 @@ def named(arguments: list[str]) -> list[str]:
 
 def usage(error: CycloptsError) -> InvalidRequest:
     """A parser's complaint as one of ours, with the command whose help explains more."""
-    chain = [each for each in (error.command_chain or ()) if each in SUMMARIES]
+    known = {word for name in SUMMARIES for word in name.split()}
+    chain = [each for each in (error.command_chain or ()) if each in known]
     message = " ".join(str(error).split())
     return InvalidRequest(message, hint=f"backcast {' '.join([*chain, '--help'])}")
 
@@ -107,3 +117,9 @@ def unexpected(error: Exception) -> BackcastError:
 def _function(name: str) -> str:
     """Commands whose name is a word of Python's own have a trailing underscore on their function."""
     return f"{name}_" if name == "list" else name
+
+
+def _words(arguments: list[str]) -> int:
+    """How many of the first words name the command."""
+    first, second = [*arguments[:2], "", ""][:2]
+    return 2 if first in FAMILIES and second and not second.startswith("-") else 1

@@ -17,6 +17,7 @@ KindName = Literal[
 ]
 RunId = Annotated[str, Parameter(help="Run id; a unique beginning is enough.")]
 PipelineName = Annotated[str, Parameter(help="Name of a pipeline in backcast.yaml.")]
+TopicName = Annotated[str, Parameter(help="A source of backcast.yaml, or the topic that one of them reads.")]
 
 
 @Parameter(name="*", group=COMMON)
@@ -57,6 +58,15 @@ class ScopeOptions:
         tuple[str, ...],
         Parameter(metavar="COL=VALUE", help="Only these rows. The same column twice means any of its values."),
     ] = ()
+    offsets: Annotated[
+        str | None, Parameter(metavar="RANGES", help="Offsets of the topic: 0=100..200,1=50.. or earliest.")
+    ] = None
+    record_time: Annotated[
+        str | None, Parameter(metavar="FROM..TO", help="Records of the topic by the time that they carry themselves.")
+    ] = None
+    checkpoint: Annotated[
+        str | None, Parameter(metavar="DIR", help="From where the stream with this checkpoint stands to the log's end.")
+    ] = None
 
 
 @Parameter(name="*", group=WHY)

@@ -40,7 +40,8 @@ def _page(bold: str, plain: str) -> str:
         "  backcast COMMAND [OPTIONS]       backcast COMMAND --help",
     ]
     for title, commands in GROUPS.items():
-        lines += ["", f"{bold}{title}{plain}", *(f"  {name:<10} {text}" for name, text in commands.items())]
+        width = max(10, *map(len, commands))
+        lines += ["", f"{bold}{title}{plain}", *(f"  {name:<{width}} {text}" for name, text in commands.items())]
     lines += [
         "",
         f"{bold}Options of every command{plain}",

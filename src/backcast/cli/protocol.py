@@ -10,7 +10,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-Verb = Literal["plan", "run", "worker", "retry", "validate", "diff", "publish", "undo", "cancel", "gc", "doctor"]
+RunVerb = Literal["run", "worker", "retry", "validate", "diff", "publish", "undo", "cancel"]
+"""About one run, which exists."""
+Verb = Literal[RunVerb, "plan", "gc", "kafka-window", "doctor"]
 VERBS: tuple[str, ...] = get_args(Verb)
 COMMITTING: frozenset[str] = frozenset({"publish", "undo"})
 """After these, a child that died without an answer leaves the outcome unknown."""

@@ -28,6 +28,9 @@ def to_request(pipeline: str, scope: ScopeOptions, why: WhyOptions) -> Request:
         dates=tuple(sorted(set(days))),
         exclude=tuple(sorted({_day(text, "--exclude") for text in scope.exclude})),
         where=_clauses(scope.where),
+        offsets=scope.offsets,
+        record_time=scope.record_time,
+        checkpoint=scope.checkpoint,
         kind=Kind(why.kind),
         reason=_told(why.reason),
         ticket=_told(why.ticket),
@@ -41,7 +44,8 @@ def _check_window(scope: ScopeOptions, has_days: bool) -> None:
     window = scope.start is not None or scope.end is not None
     if window and has_days:
         raise InvalidRequest("--from and --to cannot be mixed with --on or --dates", hint="use one of the two")
-    if not window and not has_days:
+    of_topic = [scope.offsets, scope.record_time, scope.checkpoint]
+    if not window and not has_days and not any(of_topic):
         example = "--from 2025-01-01 --to 2025-02-01, or --on 2025-01-31"
         raise InvalidRequest("which days? the request names none", hint=f"add {example}")
     if not window:

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 import rfc8785
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Document(BaseModel):
@@ -21,6 +21,13 @@ class Document(BaseModel):
     def canonical(self) -> bytes:
         """RFC 8785 bytes: equal documents have equal bytes on every machine."""
         return canonical(self.as_json())
+
+
+def later(default: object) -> Any:
+    """Marks a field that came after the first release: left out of a document while it has its default, so that
+    documents on record keep their bytes and their hash.
+    """
+    return Field(exclude_if=lambda value: value == default)
 
 
 def canonical(value: Any) -> bytes:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from backcast.model.document import Document, sha256
+from backcast.model.document import Document, later, sha256
 from backcast.model.finding import Finding
+from backcast.model.log import LogPin
 from backcast.model.request import Request
 from backcast.model.scope import Predicate, Scope
-from backcast.model.table import TableIdentity
+from backcast.model.table import Column, Merging, PublishMode, TableIdentity
 from backcast.model.time import Interval
 
 
@@ -23,6 +24,10 @@ class Survival(StrEnum):
     AT_RISK = "AT RISK"
     GONE = "GONE"
     UNKNOWN = "UNKNOWN"
+    PARTIAL = "PARTIAL"
+    """Some of it is gone already."""
+    UNBOUNDED = "UNBOUNDED"
+    """Nothing removes it on its own."""
 
 
 class InputPin(Document):
@@ -39,6 +44,8 @@ class InputPin(Document):
     files: int
     rows: int
     bytes: int
+    log: Annotated[LogPin | None, later(None)] = None
+    """For a topic: the literal offsets that are read."""
 
 
 class TargetPin(Document):
@@ -90,16 +97,34 @@ class LivePolicy(StrEnum):
 class Settings(Document):
     """How the run behaves; part of what is approved."""
 
-    publish_mode: Literal["replace"] = "replace"
+    publish_mode: PublishMode = PublishMode.REPLACE
     live_policy: LivePolicy = LivePolicy.FAIL
     undo_window_seconds: int = 7 * 86_400
     chunks_per_job: int | None = None
     """None only before planning: the plan decides by size."""
     key: tuple[str, ...] = ()
+    version: Annotated[str | None, later(None)] = None
+    """For a merge: the column by which one of two rows with the same key is newer."""
+    deletes: Annotated[str | None, later(None)] = None
+    """For a merge: the boolean column of the transform's result that takes a row away."""
     allow_nondeterministic: tuple[str, ...] = ()
     lineage_columns: bool = False
+    rows_together: Annotated[bool, later(False)] = False
+    """The inputs' files lie in one partition of the output each: rows need not be shuffled before they are written."""
     spark: dict[str, str] = Field(default_factory=dict)
     """Spark settings that change results."""
+
+    def result_columns(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """What a transform must return for a table with these columns."""
+        deletes = () if self.deletes is None else (Column(name=self.deletes, type="boolean", nullable=True),)
+        return columns + deletes
+
+    @property
+    def merging(self) -> Merging | None:
+        """How rows meet those with the same key; None unless the stage is merged."""
+        if self.publish_mode is not PublishMode.MERGE or self.version is None:
+            return None
+        return Merging(self.key, self.version, self.deletes)
 
 
 class Estimate(Document):

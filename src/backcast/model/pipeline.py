@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from backcast.model.column import TimeColumn
 from backcast.model.manifest import Settings
+from backcast.model.source import LogSource
 from backcast.model.states import Execution
 from backcast.model.time import Grain, Interval
 
@@ -71,7 +72,7 @@ class InputSpec:
     """One input of a pipeline under the name the transform knows it by."""
 
     name: str
-    dataset: Relation
+    dataset: Relation | LogSource
     windowed: bool = True
     """False: read whole, whatever the window (reference data). True only for a dataset with time columns."""
 

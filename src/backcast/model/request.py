@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 from enum import StrEnum
+from typing import Annotated
 
-from backcast.model.document import Document
+from backcast.model.document import Document, later
 from backcast.model.scope import ValueClause
 
 
@@ -31,6 +32,12 @@ class Request(Document):
     dates: tuple[date, ...] = ()
     exclude: tuple[date, ...] = ()
     where: tuple[ValueClause, ...] = ()
+    offsets: Annotated[str | None, later(None)] = None
+    """Of a topic: `0=100..200,1=50..`, `earliest`, or as Spark writes them."""
+    record_time: Annotated[str | None, later(None)] = None
+    """Of a topic: `FROM..TO`, the times that records carry themselves."""
+    checkpoint: Annotated[str | None, later(None)] = None
+    """Of a topic: from where the stream with this checkpoint stands to the end of the log."""
     kind: Kind = Kind.RESTATEMENT
     reason: str = ""
     ticket: str = ""

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from backcast.model.document import Document, canonical, sha256
 from backcast.model.scope import Predicate
+
+
+class PublishMode(StrEnum):
+    """How the stage meets the table."""
+
+    REPLACE = "replace"
+    APPEND = "append"
+    MERGE = "merge"
 
 
 class Column(Document):
@@ -166,8 +175,19 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Merging:
+    """How rows meet those with the same key. Of one key the rows that are written hold at most one."""
+
+    key: tuple[str, ...]
+    version: str
+    """The column by which a row is newer: only a greater value changes what is there."""
+    deleted: str | None = None
+    """A boolean column of the rows, and of no table: true takes the row of that key away."""
+
+
+@dataclass(frozen=True, slots=True)
 class StageWrite:
-    """Who writes what on the stage: neighbouring chunks, replaced in one commit under one fencing token."""
+    """Who writes what on the stage: neighbouring chunks, written in one commit under one fencing token."""
 
     chunk_ids: tuple[str, ...]
     token: int
@@ -175,6 +195,33 @@ class StageWrite:
     exact: bool
     files: int | None = None
     """About how many files of the base it replaces, when that is known."""
+    together: bool = False
+    """Rows of one partition are read together: a task meets few of them, unless the transform mixes them up."""
+    mode: PublishMode = PublishMode.REPLACE
+    """`append` leaves the rows that are there, except what the same chunks wrote before; `merge` replaces by key."""
+    merging: Merging | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What became of the rows of a merge: their sum is how many there were."""
+
+    inserted: int = 0
+    replaced: int = 0
+    removed: int = 0
+    stayed: int = 0
+    """The table's row is as new or newer."""
+    absent: int = 0
+    """Deletes of keys that the table does not have."""
+
+    @property
+    def written(self) -> int:
+        return self.inserted + self.replaced
+
+    @property
+    def deletes(self) -> int:
+        """Rows that tell of a deletion; those that came too late are among the stayed."""
+        return self.removed + self.absent
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +232,10 @@ class StageCommit:
     chunk_ids: tuple[str, ...]
     token: int
     rows: int
-    """Rows it wrote; a commit that was carried over from another stage wrote none."""
+    """Rows it wrote, without those that were only carried over; a commit of another stage wrote none."""
     added: tuple[FileRef, ...] = ()
+    merged: Merged | None = None
+    """For a merge."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,6 +191,19 @@ def parse_instant(text: str, zone_name: str) -> datetime:
         raise beyond_calendar() from error
 
 
+def parse_interval(text: str, zone_name: str) -> Interval:
+    """`2026-01-31..2026-02-01`: two dates or times; the second is where it ends and no part of it."""
+    first, dots, last = text.partition("..")
+    if not dots or not first or not last:
+        hint = "write FROM..TO, for example 2026-01-31..2026-02-01 for one day"
+        raise InvalidRequest(f"{text!r} is not a window of time", hint=hint)
+    start, end = parse_instant(first.strip(), zone_name), parse_instant(last.strip(), zone_name)
+    if start >= end:
+        hint = "it must end after it starts, and its end is no part of it"
+        raise InvalidRequest(f"the window {text!r} holds no time", hint=hint)
+    return Interval(start=start, end=end)
+
+
 def beyond_calendar() -> InvalidRequest:
     """For what cannot be computed with: a day is known by its end too, and zones move it by hours."""
     return InvalidRequest(

@@ -2,68 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from backcast.model.manifest import InputPin, Survival, TargetPin
+from backcast.model.manifest import ChunkPlan, InputPin, Survival, TargetPin
 from backcast.model.pipeline import Dataset, InputSpec
-from backcast.model.scope import Predicate, during
 from backcast.model.table import FileList, TableFacts
 from backcast.model.time import Interval
-from backcast.ports import Source
+from backcast.ports import Input
 
 
-def input_predicate(spec: InputSpec, windows: tuple[Interval, ...]) -> Predicate:
-    """The part of the input that the windows need; a partition column other than time is widened by a day for zone
-    slack.
-    """
-    if not spec.windowed or not isinstance(spec.dataset, Dataset):
-        return Predicate()
-    dataset = spec.dataset
-    time_clauses = during((dataset.time,), windows).clauses
-    if dataset.partition is None:
-        return Predicate(clauses=time_clauses)
-    slack = timedelta(
-        days=1 if dataset.partition.unit is None or dataset.partition.unit.value in ("hour", "day") else 366
-    )
-    around = tuple(window.widened(slack, slack) for window in windows)
-    return Predicate(clauses=time_clauses + during((dataset.partition,), around).clauses)
-
-
-def survival(facts: TableFacts, now: datetime, needed: timedelta) -> Survival:
-    """OK until the owner's expiry may remove the version; AT RISK when that is sooner than the run is likely to end."""
-    if facts.version is None:
-        return Survival.OK
-    if facts.referenced:
-        return Survival.OK
-    if facts.survives_until is None:
-        return Survival.UNKNOWN
-    return Survival.OK if facts.survives_until > now + needed else Survival.AT_RISK
-
-
-def pin_input(spec: InputSpec, source: Source, windows: tuple[Interval, ...], now: datetime) -> InputPin:
-    """The newest version of the input now. Whether it survives is judged again once the run's length is estimated."""
-    facts = source.facts()
-    files = source.files(facts.version, input_predicate(spec, windows))
-    return InputPin(
-        name=spec.name,
-        dataset=spec.dataset.name,
-        identity=facts.identity,
-        version=facts.version,
-        windowed=spec.windowed,
-        survival=survival(facts, now, timedelta()),
-        survives_until=None if facts.referenced else facts.survives_until,
-        files=len(files.files),
-        rows=files.rows,
-        bytes=files.size,
-    )
+def read_windows(chunks: Iterable[ChunkPlan], before: timedelta, after: timedelta) -> Mapping[str, Interval]:
+    """What each chunk needs of its inputs: its own window and the warm-up."""
+    return {chunk.id: chunk.window.widened(before, after) for chunk in chunks}
 
 
 def pin_inputs(
-    specs: tuple[InputSpec, ...], source: Callable[[str], Source], windows: tuple[Interval, ...], now: datetime
+    specs: tuple[InputSpec, ...],
+    opened: Callable[[InputSpec], Input],
+    windows: Mapping[str, Interval],
+    now: datetime,
 ) -> tuple[InputPin, ...]:
-    """Every input at its newest version."""
-    return tuple(pin_input(each, source(each.dataset.name), windows, now) for each in specs)
+    """Every input as it is now. Whether it survives is judged again once the run's length is estimated."""
+    return tuple(opened(each).pin(windows, now) for each in specs)
 
 
 def pin_target(dataset: Dataset, facts: TableFacts, files: FileList) -> TargetPin:

@@ -15,6 +15,7 @@ from backcast.model.pipeline import Dataset, Relation
 from backcast.model.request import Request
 from backcast.model.run import Run
 from backcast.model.scope import Scope
+from backcast.model.source import LogSource
 from backcast.model.states import RunState
 from backcast.model.table import Column, FileList, TableFacts, TableIdentity
 from backcast.model.time import Interval, joined
@@ -78,7 +79,7 @@ def _unknown_columns(dataset: Dataset, facts: TableFacts, request: Request) -> I
             )
 
 
-def misfit_columns(dataset: Relation, identity: TableIdentity, side: str) -> Iterable[Finding]:
+def misfit_columns(dataset: Relation | LogSource, identity: TableIdentity, side: str) -> Iterable[Finding]:
     """Time columns whose type is not of the declared kind. A day read as an instant, or a wall clock time as one with
     a zone, would compare without complaint and shift the scope by hours. `side` is target or input.
     """
@@ -141,7 +142,7 @@ def input_findings(inputs: Iterable[InputPin], target_table: str) -> list[Findin
                 "check the window and the time column; go on only if empty is the right answer",
             )
         )
-    for pin in inputs:
+    for pin in (each for each in inputs if each.log is None):
         if pin.survival is Survival.GONE:
             found.append(block("input.gone", f"input {pin.name} at version {pin.version} is gone", "plan again"))
         elif pin.survival is Survival.AT_RISK:

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 from backcast.errors import ChunkFailed, PlanRefused, Refused
 from backcast.model.finding import Finding, Severity, block
 from backcast.model.lineage import LINEAGE_COLUMNS
-from backcast.model.manifest import ChunkPlan, CodeIdentity, InputPin, Manifest, Settings
+from backcast.model.manifest import ChunkPlan, CodeIdentity, Estimate, InputPin, Manifest, Settings
 from backcast.model.partitions import partition_value
-from backcast.model.pipeline import Job, PipelineSpec
+from backcast.model.pipeline import InputSpec, Job, PipelineSpec
 from backcast.model.request import Request
 from backcast.model.run import Run
-from backcast.model.scope import Scope
+from backcast.model.scope import EVERYTHING, Scope
 from backcast.model.states import Execution
-from backcast.model.table import FileList, PartitionField, TableFacts
+from backcast.model.table import FileList, PartitionField, PublishMode, TableFacts
 from backcast.model.time import Interval, beyond_calendar
 from backcast.plan import preflight
 from backcast.plan.chunks import make_chunks, make_scope
+from backcast.plan.distribution import arrive_together
 from backcast.plan.estimate import Rate, estimate
 from backcast.plan.grouping import chunks_per_job
-from backcast.plan.pins import at_risk, input_predicate, pin_inputs, pin_target
+from backcast.plan.log_findings import log_findings
+from backcast.plan.log_shape import (
+    MOST_SLICES,
+    driving_log,
+    merge_findings,
+    refuse_log_options,
+    repeat_findings,
+    slice_chunks,
+)
+from backcast.plan.pins import at_risk, pin_inputs, pin_target, read_windows
 from backcast.plan.windows import Partitioning, partitioning, requested_windows
-from backcast.ports import Engine, Source, Target
+from backcast.ports import Engine, Input, LogInput, Target
 from backcast.world import Transform
 
 _WRONG_COLUMNS = ("target.unknown-column", "target.time-kind", "input.time-kind")
@@ -37,7 +48,7 @@ class Planning:
 
     spec: PipelineSpec
     target: Target
-    source: Callable[[str], Source]
+    input: Callable[[InputSpec], Input]
     transform: Transform
     engine: Engine
     code: CodeIdentity
@@ -48,6 +59,8 @@ class Planning:
     rate: Rate | None
     others: tuple[tuple[Run, Manifest], ...]
     """Open runs on the same table."""
+    published: tuple[tuple[Run, Manifest], ...] = ()
+    """Runs that appended to the same table; only an append asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +72,38 @@ class _Shape:
     chunks: tuple[ChunkPlan, ...]
     files: FileList
     old_specs: bool
+    how: Partitioning
 
 
 def make_manifest(request: Request, planning: Planning) -> Manifest:
     """The frozen plan with all findings. Raises InvalidRequest or UnknownName when there is nothing to plan."""
     dataset = planning.spec.output
+    refuse_log_options(request, planning.settings.publish_mode)
     facts = planning.target.facts()
     _refuse_wrong_columns(planning, facts, request)
     before, after = planning.spec.warm_up_before, planning.spec.warm_up_after
     try:
-        shape = _shape(request, planning, facts)
+        shape, inputs = _pinned(request, planning, facts)
         input_windows = tuple(window.widened(before, after) for window in shape.scope.windows)
     except OverflowError as error:
         raise beyond_calendar() from error
-    inputs = pin_inputs(planning.spec.inputs, planning.source, input_windows, planning.now)
+    needed = read_windows(shape.chunks, before, after)
     guess = estimate(sum(pin.rows for pin in inputs), sum(pin.bytes for pin in inputs), shape.files.rows, planning.rate)
     inputs = tuple(at_risk(pin, planning.now, guess.seconds_high) for pin in inputs)
     findings = [
         *preflight.table_findings(dataset, facts, shape.files, request),
         *planning.target.findings(shape.files, timedelta(seconds=planning.settings.undo_window_seconds)),
-        *preflight.scope_findings(shape.asked, shape.scope, shape.files, old_specs=shape.old_specs),
+        *(
+            preflight.scope_findings(shape.asked, shape.scope, shape.files, old_specs=shape.old_specs)
+            if planning.settings.publish_mode is PublishMode.REPLACE
+            else [*merge_findings(planning.spec), *repeat_findings(planning.code, inputs, planning.published)]
+        ),
         *preflight.input_findings(inputs, facts.identity.name),
+        *log_findings(inputs, planning.settings),
         *preflight.code_findings(planning.code, request),
         *preflight.policy_findings(planning.settings, shape.scope),
         *preflight.overlap_findings(shape.scope.windows, planning.others),
-        *_result_findings(planning, facts, inputs, input_windows),
+        *_result_findings(planning, facts, inputs, needed),
     ]
     return Manifest(
         request=request,
@@ -96,24 +116,30 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
         warm_up_before_seconds=int(before.total_seconds()),
         warm_up_after_seconds=int(after.total_seconds()),
         chunks=shape.chunks,
-        settings=_settled(planning, facts, shape, guess.input_bytes),
+        settings=_settled(planning, facts, shape, inputs, guess),
         estimate=guess,
         findings=tuple(sorted(findings, key=lambda each: list(Severity).index(each.severity))),
         planned_at=planning.now,
     )
 
 
-def _settled(planning: Planning, facts: TableFacts, shape: _Shape, input_bytes: int) -> Settings:
+def _settled(
+    planning: Planning, facts: TableFacts, shape: _Shape, inputs: tuple[InputPin, ...], guess: Estimate
+) -> Settings:
     """The settings with what only this plan can tell. An undo is promised as long as somebody keeps what it needs."""
     settings, chunks, exact = planning.settings, len(shape.chunks), shape.scope.exact
     # Joined, chunks named by time and partition would take in rows of one's time in another's partition.
-    alone = exact and planning.spec.output.partition is not None
+    # Rows of slices of a topic cannot be told apart any more.
+    sliced = settings.publish_mode is not PublishMode.REPLACE
+    alone = sliced or (exact and planning.spec.output.partition is not None)
     asked = 1 if alone else settings.chunks_per_job
-    group = chunks_per_job(asked, chunks, input_bytes, planning.memory, exact=exact)
+    group = chunks_per_job(asked, chunks, guess.input_bytes, planning.memory, exact=exact)
+    read = list(zip(planning.spec.inputs, inputs, strict=True))
     window, kept = settings.undo_window_seconds, facts.removed_files_kept
     return settings.model_copy(
         update={
             "chunks_per_job": group,
+            "rows_together": not exact and not sliced and arrive_together(read, shape.how, chunks),
             "undo_window_seconds": window if kept is None else min(window, int(kept.total_seconds())),
         }
     )
@@ -125,13 +151,37 @@ def _refuse_wrong_columns(planning: Planning, facts: TableFacts, request: Reques
         misfit
         for each in planning.spec.inputs
         if each.windowed
-        for misfit in preflight.misfit_columns(
-            each.dataset, planning.source(each.dataset.name).facts().identity, "input"
-        )
+        for misfit in preflight.misfit_columns(each.dataset, planning.input(each).identity(), "input")
     ]
     wrong = [each for each in found if each.code in _WRONG_COLUMNS]
     if wrong:
         raise PlanRefused("; ".join(each.reason for each in wrong), hint=wrong[0].remedy)
+
+
+def _pinned(request: Request, planning: Planning, facts: TableFacts) -> tuple[_Shape, tuple[InputPin, ...]]:
+    """Scope, chunks and what they read: windows of time first, or offsets first where those cut the run."""
+    spec = planning.spec
+    if planning.settings.publish_mode is PublishMode.REPLACE:
+        shape = _shape(request, planning, facts)
+        needed = read_windows(shape.chunks, spec.warm_up_before, spec.warm_up_after)
+        return shape, pin_inputs(spec.inputs, planning.input, needed, planning.now)
+    log = driving_log(spec)
+    asked = requested_windows(request, spec.output.time.zone) if request.start or request.dates else ()
+    window = Interval(start=asked[0].start, end=asked[-1].end) if asked else None
+    opened = cast("LogInput", planning.input(log))
+    pins = {log.name: opened.pin_offsets(request, window, planning.now, MOST_SLICES[planning.settings.publish_mode])}
+    others = tuple(each for each in spec.inputs if each is not log)
+    pins |= {each.name: each for each in pin_inputs(others, planning.input, {}, planning.now)}
+    how = partitioning(spec.output.partition or spec.output.time, facts.identity.partition_fields)
+    shape = _Shape(
+        asked=asked,
+        scope=Scope(windows=asked, predicate=EVERYTHING),
+        chunks=slice_chunks(pins[log.name], window, planning.now),
+        files=FileList(facts.version, ()),
+        old_specs=False,
+        how=how,
+    )
+    return shape, tuple(pins[each.name] for each in spec.inputs)
 
 
 def _shape(request: Request, planning: Planning, facts: TableFacts) -> _Shape:
@@ -146,7 +196,7 @@ def _shape(request: Request, planning: Planning, facts: TableFacts) -> _Shape:
     if old_specs:
         scope = make_scope(asked, request.where, dataset, how, fields, spec.cut, force_exact=True)
         files = planning.target.files(facts.version, scope.predicate)
-    return _Shape(asked, scope, make_chunks(scope, request.where, dataset, how), files, old_specs)
+    return _Shape(asked, scope, make_chunks(scope, request.where, dataset, how), files, old_specs, how)
 
 
 def _has_old_specs(files: FileList, how: Partitioning, fields: tuple[PartitionField, ...], request: Request) -> bool:
@@ -159,13 +209,13 @@ def _has_old_specs(files: FileList, how: Partitioning, fields: tuple[PartitionFi
 
 
 def _result_findings(
-    planning: Planning, facts: TableFacts, inputs: tuple[InputPin, ...], windows: tuple[Interval, ...]
+    planning: Planning, facts: TableFacts, inputs: tuple[InputPin, ...], windows: Mapping[str, Interval]
 ) -> list[Finding]:
     """Ask the transform for its result over the pinned inputs and read the analysed plan; no row is computed."""
     frames = {}
     for spec, pin in zip(planning.spec.inputs, inputs, strict=True):
-        frames[spec.name] = planning.source(spec.dataset.name).read(pin.version, input_predicate(spec, windows))
-    whole = Interval(start=windows[0].start, end=windows[-1].end)
+        frames[spec.name] = planning.input(spec).read(pin, windows).rows
+    whole = Interval(start=min(each.start for each in windows.values()), end=max(each.end for each in windows.values()))
     job = Job(run_id="plan", execution=Execution.DRY_RUN, window=whole, clock=planning.now)
     try:
         rows = planning.transform.apply(frames, job)
@@ -174,7 +224,7 @@ def _result_findings(
         return [
             block("code.raises", error.message, error.hint or "run the transform with backcast.testing.check_transform")
         ]
-    columns = facts.identity.columns
+    columns = planning.settings.result_columns(facts.identity.columns)
     added = frozenset(LINEAGE_COLUMNS if planning.settings.lineage_columns else ())
     found = preflight.pinning_findings(analysis, inputs)
     found += preflight.schema_findings(analysis, columns, planning.settings, added)

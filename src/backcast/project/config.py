@@ -12,11 +12,14 @@ from pydantic import ValidationError
 from backcast.errors import ConfigError, InvalidRequest, UnknownName
 from backcast.model.manifest import Settings
 from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation, TableFormat
+from backcast.model.source import KafkaAccess, LogSource
+from backcast.model.table import PublishMode
 from backcast.project.problems import KeyPath, Place, Problem, from_validation, raise_problems, suggestion
 from backcast.project.profiles import Interpolation, apply_environment, choose_profile
 from backcast.project.references import reference_problems
 from backcast.project.schema import DatasetConfig, PipelineConfig, ProjectConfig, keys_at
 from backcast.project.secrets import is_secret_path
+from backcast.project.sources import kafka_access, log_source
 from backcast.project.store_address import filled, password_problems
 from backcast.project.yaml_lines import Tree, read_yaml
 
@@ -55,6 +58,20 @@ class Project:
             raise _unknown("dataset", name, self.config.datasets)
         return _relation(name, self)
 
+    def log_source(self, name: str) -> LogSource:
+        """A declared topic. Raises UnknownName."""
+        if name not in self.config.sources:
+            raise _unknown("source", name, self.config.sources)
+        return log_source(self, name)
+
+    def kafka_access(self, name: str) -> KafkaAccess:
+        """How to reach the topic's brokers, secrets included. Raises ConfigError for unset variables."""
+        return kafka_access(self, self.log_source(name).name)
+
+    def input(self, name: str) -> Relation | LogSource:
+        """What a pipeline may read: a declared dataset or source. Raises UnknownName."""
+        return self.log_source(name) if name in self.config.sources else self.relation(name)
+
     def dataset(self, name: str) -> Dataset:
         """Raises UnknownName, and InvalidRequest for a table without a time column."""
         relation = self.relation(name)
@@ -75,7 +92,7 @@ class Project:
             name=name,
             version=config.version,
             inputs=tuple(
-                InputSpec(name=key, dataset=self.relation(each.dataset), windowed=each.window == "output")
+                InputSpec(name=key, dataset=self.input(each.dataset), windowed=each.window == "output")
                 for key, each in config.inputs.items()
             ),
             output=output,
@@ -88,6 +105,8 @@ class Project:
                 undo_window_seconds=int(config.publish.undo_window.total_seconds()),
                 chunks_per_job=config.chunks_per_job,
                 key=output.key,
+                version=output.version if config.publish.mode is PublishMode.MERGE else None,
+                deletes=config.publish.deletes,
                 allow_nondeterministic=config.nondeterministic,
                 lineage_columns=config.lineage_columns,
             ),

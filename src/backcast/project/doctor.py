@@ -41,6 +41,8 @@ def _project_probes(wiring: Wiring) -> Iterator[Probe]:
             detail = "type hadoop: two writers can overwrite each other's commits on most storage"
             yield Probe(name=f"catalog {name}", ok=True, detail=detail, remedy="use jdbc, rest or hive in production")
     yield _tried("store", lambda: _store(wiring))
+    for name in project.config.sources:
+        yield _tried(f"source {name}", partial(_source, wiring, name))
     yield _disk(wiring)
     yield _memory(wiring)
 
@@ -54,6 +56,17 @@ def _store(wiring: Wiring) -> str:
     if isinstance(reader, NoRuns):
         return f"{place} will be made by the first plan"
     return f"{place}: {many(len(reader.runs(limit=1000)), 'run')}"
+
+
+def _source(wiring: Wiring, name: str) -> str:
+    """Whether brokers answer and know the topic, and what retention says."""
+    from backcast.sources.kafka.topic import KafkaTopic
+
+    source = wiring.project.log_source(name)
+    facts = KafkaTopic(wiring.project.kafka_access(name), source.topic, source.isolation).facts()
+    offsets = sum(each.log_end - each.log_start for each in facts.partitions)
+    kept = "without limit" if facts.retention_ms is None else f"{facts.retention_ms / 86_400_000:g} days"
+    return f"topic {facts.topic}: {many(offsets, 'offset')} of {many(len(facts.partitions), 'partition')}, kept {kept}"
 
 
 def _disk(wiring: Wiring) -> Probe:

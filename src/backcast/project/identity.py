@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from backcast.model.document import canonical, sha256
 from backcast.model.manifest import CodeIdentity
@@ -43,11 +43,19 @@ def config_hash(project: Project, pipeline: str) -> str:
     """
     config = project.pipeline_config(pipeline)
     names = {config.output, *(each.dataset for each in config.inputs.values())}
-    document = {
+    sources = project.config.sources
+    document: dict[str, Any] = {
         "pipeline": {"name": pipeline, **config.as_json()},
-        "datasets": {name: project.config.datasets[name].as_json() for name in sorted(names)},
+        "datasets": {name: project.config.datasets[name].as_json() for name in sorted(names - sources.keys())},
     }
+    if read := sorted(names & sources.keys()):
+        # Where brokers are and who we are to them changes no result.
+        document["sources"] = {name: _of_results(sources[name].as_json()) for name in read}
     return sha256(canonical(document))
+
+
+def _of_results(source: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in source.items() if key not in ("servers", "security", "options")}
 
 
 def installed_packages() -> dict[str, str]:

@@ -42,11 +42,20 @@ def _found(project: Mapping[str, Any], datasets: Mapping[str, Any]) -> _Found:
     for name, declared in catalogs.items():
         if _keys(declared).get("type") == "delta" and name != "spark_catalog":
             yield ("catalogs", name, "type"), "a catalog of type delta is Spark's own one: call it spark_catalog"
+    sources = _keys(project.get("sources"))
+    for name, source in sources.items():
+        if name in datasets:
+            yield ("sources", name), f"a dataset is called {name!r} too: pipelines could not tell them apart"
+        archive = _keys(source).get("archive")
+        if isinstance(archive, str) and archive not in datasets:
+            yield ("sources", name, "archive"), f"no dataset is called {archive!r}{suggestion(archive, datasets)}"
     for name, pipeline in _keys(project.get("pipelines")).items():
-        yield from _pipeline(name, _keys(pipeline), datasets)
+        yield from _pipeline(name, _keys(pipeline), datasets, sources)
 
 
-def _pipeline(name: str, pipeline: Mapping[str, Any], datasets: Mapping[str, Any]) -> _Found:
+def _pipeline(
+    name: str, pipeline: Mapping[str, Any], datasets: Mapping[str, Any], sources: Mapping[str, Any]
+) -> _Found:
     here: KeyPath = ("pipelines", name)
     output = pipeline.get("output")
     if isinstance(output, str):
@@ -59,8 +68,12 @@ def _pipeline(name: str, pipeline: Mapping[str, Any], datasets: Mapping[str, Any
         dataset, path = each.get("dataset"), (*here, "inputs", key)
         if not isinstance(dataset, str):
             continue
-        if dataset not in datasets:
-            yield path, f"no dataset is called {dataset!r}{suggestion(dataset, datasets)}"
+        if dataset in sources:
+            if each.get("window", "output") == "all":
+                yield path, f"source {dataset!r} is a log: it is read by window, never whole"
+        elif dataset not in datasets:
+            known = {**datasets, **sources}
+            yield path, f"no dataset or source is called {dataset!r}{suggestion(dataset, known)}"
         elif each.get("window", "output") == "output" and not _has_time(datasets[dataset]):
             yield path, f"dataset {dataset!r} has no time column: write {{dataset: {dataset}, window: all}}"
 

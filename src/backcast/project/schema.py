@@ -12,89 +12,24 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     field_serializer,
     field_validator,
     model_serializer,
     model_validator,
 )
 
-from backcast.errors import InvalidRequest
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.document import Document
 from backcast.model.manifest import LivePolicy
 from backcast.model.pipeline import Cut
-from backcast.model.time import Grain, parse_duration
-from backcast.model.time import zone as find_zone
+from backcast.model.table import PublishMode
+from backcast.model.time import Grain
 from backcast.project.problems import KeyPath
 from backcast.project.secrets import masked
+from backcast.project.source_schema import SourceConfig
 from backcast.project.store_address import check_store, shown
-from backcast.spark.settings import REDIRECTS
-
-_RESERVED_TABLES = re.compile(r"(branch|tag)_.*|snapshot_id_\d+|at_timestamp_\d+")
-_LONGEST = timedelta(days=3650)
-
-
-def _identifier(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
-        raise ValueError(f"expected a name of letters, digits and _, got {text!r}")
-    return text
-
-
-def _label(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,62}", text):
-        raise ValueError(f"expected a name of letters, digits, - and _ that starts with a letter, got {text!r}")
-    return text
-
-
-def _table(text: str) -> str:
-    parts = text.split(".")
-    if len(parts) < 3 or not all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part) for part in parts):
-        raise ValueError(f"expected catalog.namespace.table, each of letters, digits and _, got {text!r}")
-    if _RESERVED_TABLES.fullmatch(parts[-1]):
-        raise ValueError(f"{parts[-1]!r} names a branch, tag or snapshot and no table")
-    return text
-
-
-def _zone(text: str) -> str:
-    try:
-        find_zone(text)
-    except InvalidRequest as error:
-        raise ValueError(f"expected a time zone such as UTC or Europe/Berlin, got {text!r}") from error
-    return text
-
-
-def _duration(value: object) -> object:
-    if not isinstance(value, str):
-        raise ValueError("expected a duration such as 90s, 30m, 12h, 7d or 2w")  # noqa: TRY004 - pydantic reports ValueErrors
-    try:
-        length = parse_duration(value)
-    except OverflowError:
-        length = timedelta.max
-    if length > _LONGEST:
-        raise ValueError(f"expected at most {_LONGEST.days}d, got {value!r}")
-    return length
-
-
-def _version(text: str) -> str:
-    if not text or re.search(r"\s", text):
-        raise ValueError(f"expected a version such as 1.2.0, got {text!r}")
-    return text
-
-
-def _path(text: str) -> str:
-    if not text or any(sign in text for sign in "`\n\0"):
-        raise ValueError(f"expected the folder of a Delta table, got {text!r}")
-    return text
-
-
-Identifier = Annotated[str, AfterValidator(_identifier)]
-Label = Annotated[str, AfterValidator(_label)]
-TableName = Annotated[str, AfterValidator(_table)]
-TablePath = Annotated[str, AfterValidator(_path)]
-Zone = Annotated[str, AfterValidator(_zone)]
-Duration = Annotated[timedelta, BeforeValidator(_duration)]
-Version = Annotated[str, AfterValidator(_version)]
+from backcast.project.values import Duration, Identifier, Label, TableName, TablePath, TimeConfig, Version, Zone
+from backcast.spark.settings import REDIRECTS, SKIPPING
 
 
 class SparkConfig(Document):
@@ -119,6 +54,8 @@ class SparkConfig(Document):
                 raise ValueError(f"expected names that start with spark., got {key!r}")
             if key in REDIRECTS:
                 raise ValueError(f"{key} would send the rows of a run elsewhere than to its stage: leave it out")
+            if key in SKIPPING and value.lower() != "false":
+                raise ValueError(f"{key} would leave out rows of files that cannot be read: leave it out")
             if key == "spark.sql.session.timeZone" and value != "UTC":
                 raise ValueError("spark.sql.session.timeZone is always UTC; zones belong to datasets")
         return conf
@@ -175,26 +112,6 @@ class CatalogConfig(Document):
 
     def __repr_args__(self) -> Any:
         return masked(self.properties()).items()
-
-
-class TimeConfig(Document):
-    """The column that places a row in time; see `backcast.model.column.TimeColumn`."""
-
-    column: Identifier
-    kind: TimeKind = TimeKind.TIMESTAMP
-    zone: Zone = "UTC"
-    format: str | None = None
-
-    @model_validator(mode="after")
-    def _fits(self) -> TimeConfig:
-        self.resolve()
-        return self
-
-    def resolve(self) -> TimeColumn:
-        try:
-            return TimeColumn(column=self.column, kind=self.kind, zone=self.zone, format=self.format)
-        except ValidationError as error:
-            raise ValueError("; ".join(each["msg"].removeprefix("Value error, ") for each in error.errors())) from None
 
 
 class PartitionConfig(Document):
@@ -269,9 +186,17 @@ class WarmUpConfig(Document):
 class PublishConfig(Document):
     """How the stage meets the table, and how long an undo is guaranteed."""
 
-    mode: Literal["replace"] = "replace"
+    mode: PublishMode = PublishMode.REPLACE
     live: LivePolicy = LivePolicy.FAIL
     undo_window: Duration = timedelta(days=7)
+    deletes: Identifier | None = None
+    """The boolean column of the transform's result that takes the row of that key away."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> PublishConfig:
+        if self.deletes is not None and self.mode is not PublishMode.MERGE:
+            raise ValueError("deletes belongs to mode merge")
+        return self
 
 
 class PipelineConfig(Document):
@@ -321,6 +246,7 @@ class ProjectConfig(Document):
     """Keeps its `${...}` until the store is opened."""
     spark: SparkConfig = SparkConfig()
     catalogs: dict[Identifier, CatalogConfig] = Field(default_factory=dict)
+    sources: dict[Label, SourceConfig] = Field(default_factory=dict)
     datasets: dict[Label, DatasetConfig] = Field(default_factory=dict)
     pipelines: dict[Label, PipelineConfig] = Field(default_factory=dict)
 

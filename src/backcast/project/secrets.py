@@ -34,4 +34,6 @@ def is_secret_path(path: KeyPath) -> bool:
     """Whether a value at this path of `backcast.yaml` must not be repeated in a message."""
     if path[:1] == ("catalogs",) or path[:2] == ("spark", "conf"):
         return path[-1] != "type"
+    if path[:1] == ("sources",):
+        return any(part in ("security", "options") for part in path) or path[-1] in ("username", "password")
     return path == ("store",)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from backcast.model.pipeline import TableFormat
 from backcast.project.problems import Problem, raise_problems
+from backcast.project.sources import needs_avro
 from backcast.spark.settings import SessionSettings
 from backcast.spark.versions import Package
 
@@ -81,9 +82,17 @@ def _packages(project: Project, catalogs: Mapping[str, Mapping[str, str]]) -> tu
         Package.ICEBERG: True,
         Package.SQLITE: any(uri.startswith(_SQLITE) for uri in uris),
         Package.POSTGRESQL: any(uri.startswith(_POSTGRESQL) for uri in uris),
-        Package.DELTA: TableFormat.DELTA in formats,
+        Package.DELTA: TableFormat.DELTA in formats or _is_delta(project),
+        Package.KAFKA: bool(project.config.sources),
+        Package.AVRO: needs_avro(project),
     }
     return tuple(package for package, wanted in needed.items() if wanted)
+
+
+def _is_delta(project: Project) -> bool:
+    """Whether a quarantine is a Delta table."""
+    found = (project.log_source(name).quarantine for name in project.config.sources)
+    return any(each is not None and each.table.startswith("delta.`") for each in found)
 
 
 def _metastore(properties: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from backcast.model.pipeline import TableFormat
 from backcast.model.run import Holder
+from backcast.model.source import LogSource
 from backcast.project.clock import SystemClock
 from backcast.project.config import Project, load_project
 
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from backcast.model.manifest import CodeIdentity
-    from backcast.model.pipeline import Dataset, PipelineSpec
+    from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec
     from backcast.model.report import Probe
-    from backcast.ports import Clock, Engine, RunReader, Source, Target
+    from backcast.model.topic_report import TopicOffsets, WindowSurvey
+    from backcast.ports import Clock, Engine, Input, RunReader, Source, Target
     from backcast.project.loading import LoadedTransform
     from backcast.store.sql import SqlStore
 
@@ -94,16 +97,31 @@ class Wiring:
         return self._spark
 
     def source(self, dataset: str) -> Source:
-        from backcast.sources.tables import DeltaSource, IcebergSource
+        """A declared table to be read, at any of its versions."""
+        from backcast.spark.delta.reader import DeltaReader
+        from backcast.spark.iceberg.reader import IcebergReader
 
         relation = self.project.relation(dataset)
-        kind = DeltaSource if relation.format is TableFormat.DELTA else IcebergSource
+        kind = DeltaReader if relation.format is TableFormat.DELTA else IcebergReader
         return kind(self.spark(), relation.table)
 
+    def input(self, spec: InputSpec) -> Input:
+        from backcast.sources.tables import TableInput
+
+        if isinstance(spec.dataset, LogSource):
+            from backcast.sources.kafka.input import KafkaInput
+
+            return KafkaInput(spec.name, spec.dataset, self.project.kafka_access(spec.dataset.name), self.spark())
+        return TableInput(spec, self.source(spec.dataset.name))
+
     def target(self, dataset: str) -> Target:
+        from backcast.spark.gateway import jvm_errors
+        from backcast.spark.session import refuse_dangers
         from backcast.targets.delta.target import DeltaTarget
         from backcast.targets.iceberg.target import IcebergTarget
 
+        with jvm_errors("looking at the session"):
+            refuse_dangers(self.spark())
         relation = self.project.dataset(dataset)
         kind = DeltaTarget if relation.format is TableFormat.DELTA else IcebergTarget
         return kind(self.spark(), relation.table)
@@ -115,10 +133,10 @@ class Wiring:
 
     def result_settings(self) -> dict[str, str]:
         from backcast.project.session import result_settings
-        from backcast.spark.session import refuse_redirects
+        from backcast.spark.session import refuse_dangers
 
         # Asked anew: a notebook may have changed its session since it was opened.
-        refuse_redirects(self.spark())
+        refuse_dangers(self.spark())
         return result_settings(self.spark())
 
     def memory(self) -> int:
@@ -158,6 +176,23 @@ class Wiring:
 
         return examine(self)
 
+    def kafka_offsets(self, name: str, at: str) -> TopicOffsets:
+        from backcast.model.time import parse_instant
+        from backcast.project.topics import find_source, zone_of
+        from backcast.sources.kafka.look import offsets_at
+
+        source = find_source(self.project, name)
+        return offsets_at(self.project.kafka_access(source.name), source, parse_instant(at, zone_of(source)))
+
+    def kafka_window(self, name: str, event_time: str, *, to_end: bool) -> WindowSurvey:
+        from backcast.model.time import parse_interval
+        from backcast.project.topics import find_source, zone_of
+        from backcast.sources.kafka.look import window_of
+
+        source = find_source(self.project, name)
+        window, access = parse_interval(event_time, zone_of(source)), self.project.kafka_access(source.name)
+        return window_of(self.spark(), access, source, window, to_end=to_end)
+
     def close(self) -> None:
         """Close the store and stop Spark if it was started here."""
         for store in (self._store, self._reader):
@@ -165,7 +200,11 @@ class Wiring:
                 store.close()
         self._store = self._reader = None
         if self._spark is not None and self._started_spark:
-            self._spark.stop()
+            from py4j.protocol import Py4JError
+
+            # A JVM that is gone needs no stopping.
+            with suppress(OSError, Py4JError):
+                self._spark.stop()
         self._spark = None
 
     @cached_property

@@ -58,5 +58,6 @@ def releasable(run: Run, publications: list[Publication], now: datetime) -> tupl
         return False, f"{run.state}: its stage is still needed"
     newest = publications[-1]
     if newest.undo_until > now:
-        return False, f"{run.state}: undo is guaranteed until {newest.undo_until:%Y-%m-%d %H:%M} UTC"
+        offer = "can be published" if run.state is RunState.UNDONE else "undo is guaranteed"
+        return False, f"{run.state}: {offer} until {newest.undo_until:%Y-%m-%d %H:%M} UTC"
     return True, f"{run.state}: the undo window ended at {newest.undo_until:%Y-%m-%d %H:%M} UTC"

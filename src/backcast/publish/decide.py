@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backcast.errors import ScopeChanged
+from backcast.errors import NotValidated, ScopeChanged
 from backcast.model.manifest import LivePolicy
 from backcast.model.table import Movement, NetChange
 from backcast.model.words import many
@@ -46,6 +47,41 @@ def decide(net: NetChange, movement: Movement, policy: LivePolicy, run_id: str, 
     if policy is LivePolicy.RESTAGE and only_arrivals and not exact:
         raise RestageNeeded(refusal(movement, policy, run_id), movement)
     raise refusal(movement, policy, run_id)
+
+
+def decide_append(net: NetChange, run_id: str) -> Decision:
+    """Rows that are added meet no other: whatever moved in the table is of no interest.
+
+    Raises NotValidated when the stage takes a file out, which no append does.
+    """
+    if net.removed:
+        raise NotValidated(
+            f"the stage of an append takes out {many(len(net.removed), 'file')} of the table",
+            hint=f"backcast cancel {run_id}, then plan again",
+        )
+    return Decision(remove=frozenset(), live=frozenset(), compacted=False)
+
+
+def decide_merge(net: NetChange, movement: Movement, policy: LivePolicy, run_id: str) -> Decision:
+    """Publish beside what arrived, once its keys are compared: that is what `live` is for, under every policy.
+
+    Raises when a file that the merge wrote anew was changed or compacted meanwhile. To stage a merge again is always
+    possible: it compares versions with whatever is there then.
+    """
+    planned = frozenset(file.path for file in net.removed)
+    if planned & frozenset(file.path for file in movement.removed):
+        raise merge_refusal(movement, policy, run_id)
+    arrived = frozenset() if movement.only_compaction else frozenset(file.path for file in movement.added)
+    return Decision(remove=planned, live=arrived, compacted=False)
+
+
+def merge_refusal(movement: Movement, policy: LivePolicy, run_id: str, keys: Sequence[str] = ()) -> ScopeChanged:
+    """With those keys when live rows have them too."""
+    refused = refusal(movement, LivePolicy.KEEP, run_id)
+    if keys:
+        words = f"live rows arrived with keys that the run merges, for example {', '.join(keys[:3])}"
+        refused = ScopeChanged(words, hint=refused.hint, run=run_id)
+    return RestageNeeded(refused, movement) if policy is LivePolicy.RESTAGE else refused
 
 
 def refusal(movement: Movement, policy: LivePolicy, run_id: str) -> ScopeChanged:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from backcast.model.manifest import Manifest
 from backcast.model.report import OnProgress
 from backcast.model.run import Run
+from backcast.model.scope import EVERYTHING, Predicate
+from backcast.model.table import PublishMode
 from backcast.ports import Clock, Engine, Store, Target
 
 ATTEMPTS = 20
@@ -29,3 +31,20 @@ class PublishJob:
     clock: Clock
     check_lease: CheckLease
     on_progress: OnProgress
+
+    @property
+    def mode(self) -> PublishMode:
+        return self.manifest.settings.publish_mode
+
+    @property
+    def scope(self) -> Predicate:
+        """Rows that the change must not meet unawares: the scope's; of a merge all, unless the key tells the scope."""
+        predicate = self.manifest.scope.predicate
+        told = {clause.column for clause in predicate.clauses} <= set(self.manifest.settings.key)
+        return predicate if self.mode is not PublishMode.MERGE or told else EVERYTHING
+
+    @property
+    def reach(self) -> Predicate:
+        """Where files of the change can lie: a scope that cuts files, and a merge, write rows beside it anew."""
+        scope = self.manifest.scope
+        return EVERYTHING if scope.exact or self.mode is PublishMode.MERGE else scope.predicate

@@ -11,7 +11,7 @@ from backcast.model.report import Progress
 from backcast.model.run import Effect, Event, Publication, Run
 from backcast.model.scope import EVERYTHING
 from backcast.model.states import EffectState, RunState
-from backcast.model.table import Rewrite
+from backcast.model.table import PublishMode, Rewrite
 from backcast.model.words import many
 from backcast.publish.job import PublishJob
 
@@ -73,7 +73,7 @@ def _differing(publication: Publication) -> OutcomeUnknown:
 
 def _as_landed(job: PublishJob, publication: Publication) -> Publication:
     """With those files that the commit really put in and took out: an undo needs them."""
-    there = job.target.files(publication.version, job.manifest.scope.predicate).paths
+    there = job.target.files(publication.version, job.reach).paths
     return publication.model_copy(
         update={
             "added": tuple(path for path in publication.added if path in there),
@@ -105,18 +105,14 @@ def _read_back(
     Files never change once written, so equal files are equal rows, and no data file has to be read. Only where the
     target had to write the rows again, rows are compared.
     """
+    if job.mode is not PublishMode.REPLACE and not rewritten:
+        return _as_decided(job, publication)
     scope = job.manifest.scope.predicate
     now = job.target.files(publication.version, scope)
     wanted = job.target.files(publication.staged, scope).paths | live
     same = _same_rows(job, publication, live) if rewritten else now.paths == wanted
     if not same or now.has_deletes:
-        job.store.runs.record(
-            publication.run_id,
-            _DIFFERS,
-            missing=len(wanted - now.paths),
-            extra=len(now.paths - wanted),
-        )
-        return _differing(publication)
+        return _differs(job, publication, missing=wanted - now.paths, extra=now.paths - wanted)
     job.on_progress(
         Progress(
             step="publish",
@@ -125,6 +121,23 @@ def _read_back(
         )
     )
     return None
+
+
+def _as_decided(job: PublishJob, publication: Publication) -> OutcomeUnknown | None:
+    """Rows that were added or merged lie beside others, who go on writing: what counts is what the commit did."""
+    added, removed = job.target.changed(publication.version)
+    wanted, gone = frozenset(publication.added), frozenset(publication.removed)
+    if (added, removed) != (wanted, gone):
+        return _differs(job, publication, missing=wanted - added, extra=(added - wanted) | (removed ^ gone))
+    job.on_progress(Progress(step="publish", message=f"read back {many(len(added), 'file')}"))
+    return None
+
+
+def _differs(
+    job: PublishJob, publication: Publication, missing: frozenset[str], extra: frozenset[str]
+) -> OutcomeUnknown:
+    job.store.runs.record(publication.run_id, _DIFFERS, missing=len(missing), extra=len(extra))
+    return _differing(publication)
 
 
 def _same_rows(job: PublishJob, publication: Publication, live: frozenset[str]) -> bool:

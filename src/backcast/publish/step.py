@@ -13,10 +13,11 @@ from backcast.model.manifest import LivePolicy, Manifest
 from backcast.model.run import Effect, Publication, Run
 from backcast.model.stage import head_tag, publish_fence, recorded_stage
 from backcast.model.states import EffectState, RunState
-from backcast.model.table import Change, NetChange
+from backcast.model.table import Change, Movement, NetChange, PublishMode
 from backcast.model.verdict import Verdict
-from backcast.publish.decide import decide
+from backcast.publish.decide import Decision, decide, decide_append, decide_merge
 from backcast.publish.job import ATTEMPTS, PublishJob
+from backcast.publish.keys import RunKeys
 from backcast.publish.landed import close, finish
 
 _PAUSE = 0.2
@@ -38,14 +39,20 @@ def publish(job: PublishJob, verdict: Verdict | None) -> Publication:
         net = _net_change(job, verdict)
         point("publish.before-intent")
         run = run if run.state is RunState.PUBLISHING else _enter(job, generation)
-        effect, version = _commit(job, verdict, net, generation)
+        keys = RunKeys(job, net)
+        effect, version = _commit(job, verdict, net, generation, keys)
     except (Refused, ScopeChanged, StateConflict) as error:
         # Also a publish that was interrupted and is refused now goes back: it could neither be cancelled nor undone.
         if run.state is RunState.PUBLISHING:
             back = RunState.UNDONE if generation > 1 else RunState.ACCEPTED
             job.store.runs.transition(run, back, detail=error.message, token=job.check_lease())
+        if generation > 1:
+            # A run that was undone has nothing left to cancel.
+            error.hint = error.hint.removeprefix(f"backcast cancel {run.run_id}, then ")
         raise
-    return finish(job, run, effect, version)
+    publication = finish(job, run, effect, version)
+    keys.release()
+    return publication
 
 
 def _enter(job: PublishJob, generation: int) -> Run:
@@ -70,7 +77,9 @@ def _net_change(job: PublishJob, verdict: Verdict) -> NetChange:
     if stage.base != verdict.base:
         raise NotValidated("the stage was amended after its verdict", hint=f"backcast validate {job.run.run_id}")
     net = job.target.net_change(stage, verdict.staged, job.manifest.scope.predicate)
-    if net.digest() != verdict.net_change or (net.outside and not job.manifest.scope.exact):
+    # Files that a scope cuts, or that a merge wrote anew, also hold rows beside it.
+    cut = job.manifest.scope.exact or job.mode is PublishMode.MERGE
+    if net.digest() != verdict.net_change or (net.outside and not cut):
         raise NotValidated("the stage is not the one that was validated", hint=f"backcast validate {job.run.run_id}")
     return net
 
@@ -86,35 +95,35 @@ def _refuse_drift(job: PublishJob) -> None:
         )
 
 
-def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) -> tuple[Effect, str]:
+def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int, keys: RunKeys) -> tuple[Effect, str]:
     """Decide on the head, commit validated from it; a change in scope or a lost race starts over, a bounded number of
     times.
     """
-    scope, run_id = job.manifest.scope, job.run.run_id
+    run_id = job.run.run_id
     fence, amended = publish_fence(run_id, generation), amendments(job.store.runs.events(run_id))
     compared: frozenset[str] = frozenset()
     for attempt in range(ATTEMPTS):
         # Each time anew: a change of schema is one of the commits that a lost race can be lost against.
         _refuse_drift(job)
-        movement = job.target.movement(verdict.base, scope.predicate)
-        decision = decide(net, movement, _policy(job.manifest, generation), run_id, exact=scope.exact)
-        if not decision.live <= compared:
+        decision, movement = _decided(job, verdict, net, _policy(job.manifest, generation))
+        head = job.target.facts().version if movement is None else movement.head
+        if movement is not None and not decision.live <= compared:
             # Comparing keys takes a Spark job. Commits land during it, so the head is looked at again after it.
-            _refuse_shared_keys(job, verdict, movement.head, decision.live - compared)
+            keys.refuse_shared(movement, decision.live - compared, _policy(job.manifest, generation))
             compared |= decision.live
             continue
         change = Change(
             fence=fence,
-            head=movement.head,
-            scope=scope.predicate,
+            head=head,
+            scope=job.scope,
             add_from=verdict.staged,
             add=frozenset(file.path for file in net.added),
             remove=decision.remove,
-            guard_rows=True,
+            guard_rows=movement is not None,
             properties=commit_properties(job.manifest, run_id, "publish")
             | amendment_properties(amended)
             | {"backcast.publish-id": fence},
-            keep=((head_tag(run_id, generation), movement.head),) if decision.compacted and movement.head else (),
+            keep=((head_tag(run_id, generation), head),) if decision.compacted and head else (),
         )
         job.check_lease()
         effect = _intend(job, change, verdict, generation=generation, live=sorted(decision.live), amended=amended)
@@ -136,6 +145,17 @@ def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int) 
         f"{ATTEMPTS} attempts to publish failed because others commit to the table all the time; nothing was published",
         hint=f"try again in a quieter moment: backcast publish {run_id}",
     )
+
+
+def _decided(job: PublishJob, verdict: Verdict, net: NetChange, policy: LivePolicy) -> tuple[Decision, Movement | None]:
+    """What goes, and how the scope moved. An append does not look."""
+    run_id = job.run.run_id
+    if job.mode is PublishMode.APPEND:
+        return decide_append(net, run_id), None
+    movement = job.target.movement(verdict.base, job.scope)
+    if job.mode is PublishMode.MERGE:
+        return decide_merge(net, movement, policy, run_id), movement
+    return decide(net, movement, policy, run_id, exact=job.manifest.scope.exact), movement
 
 
 def _intend(
@@ -172,18 +192,6 @@ def _policy(manifest: Manifest, generation: int) -> LivePolicy:
 def retryable(error: Exception) -> bool:
     """A head that moved may have moved elsewhere; a fence that exists, a refusal and a changed scope are final."""
     return isinstance(error, Conflict) and not isinstance(error, StateConflict | ScopeChanged)
-
-
-def _refuse_shared_keys(job: PublishJob, verdict: Verdict, head: str | None, live: frozenset[str]) -> None:
-    """Live policy keep: a live row with a restated row's key would be a double."""
-    scope = job.manifest.scope.predicate
-    arrived = job.target.read_files(head, live, scope)
-    shared = job.engine.shared_keys(arrived, job.target.read(verdict.staged, scope), job.manifest.settings.key)
-    if shared:
-        raise ScopeChanged(
-            f"live rows arrived with keys that the run restates, for example {', '.join(shared[:3])}",
-            hint=f"backcast cancel {job.run.run_id}, then plan again so that they are restated too",
-        )
 
 
 def recover(job: PublishJob) -> Publication | None:

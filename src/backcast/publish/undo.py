@@ -14,12 +14,12 @@ from backcast.faults import point
 from backcast.model.lineage import commit_properties
 from backcast.model.report import Progress
 from backcast.model.run import Effect, Publication, Run
-from backcast.model.scope import Predicate
-from backcast.model.stage import rewrite_stage_of, undo_fence
+from backcast.model.stage import undo_fence
 from backcast.model.states import EffectState, RunState
-from backcast.model.table import Change, Forget, Stage, StageWrite
+from backcast.model.table import Change, PublishMode, StageWrite
 from backcast.publish.job import ATTEMPTS, PublishJob
 from backcast.publish.landed import landed_rewrite
+from backcast.publish.rewriting import described_by, doubled_keys, replaced_since, restaged, without
 from backcast.publish.step import retryable
 
 
@@ -70,7 +70,8 @@ def _commit(job: PublishJob, publication: Publication, *, rewrite: bool) -> tupl
         problem, head = _proof(job, publication)
         if problem is not None and (not rewrite or problem.attributes.get("rewritable") is False):
             raise problem
-        change = _inverse(job, publication, head) if problem is None else _rewritten(job, publication, head)
+        rewriting = _rewritten if job.mode is PublishMode.REPLACE else _rewritten_beside
+        change = _inverse(job, publication, head) if problem is None else rewriting(job, publication, head)
         job.check_lease()
         effect = job.store.effects.begin(
             job.run.run_id,
@@ -103,8 +104,7 @@ def _commit(job: PublishJob, publication: Publication, *, rewrite: bool) -> tupl
 def _proof(job: PublishJob, publication: Publication) -> tuple[UndoRefused | None, str | None]:
     """The reason why the exact inverse is not safe, or None; and the head it was checked on."""
     head = job.target.facts().version
-    scope = Predicate() if job.manifest.scope.exact else job.manifest.scope.predicate
-    now = job.target.files(head, scope)
+    now = job.target.files(head, job.reach)
     run_id = publication.run_id
     gone = frozenset(publication.added) - now.paths
     rewriting = f"backcast undo {run_id} --rewrite"
@@ -112,9 +112,9 @@ def _proof(job: PublishJob, publication: Publication) -> tuple[UndoRefused | Non
         reason = f"{len(gone)} of {len(publication.added)} published files were since compacted, updated or deleted"
         return UndoRefused(reason, hint=f"{rewriting} computes the old state row by row"), head
     mine = frozenset(publication.added)
-    if (
-        any(file.deletes for file in now.files if file.path in mine)
-        or job.target.files(head, job.manifest.scope.predicate).has_deletes
+    whole = job.mode is PublishMode.REPLACE
+    if any(file.deletes for file in now.files if file.path in mine) or (
+        whole and job.target.files(head, job.manifest.scope.predicate).has_deletes
     ):
         return UndoRefused(
             "rows in scope were deleted since by delete files; an undo would bring them back", hint=rewriting
@@ -125,20 +125,16 @@ def _proof(job: PublishJob, publication: Publication) -> tuple[UndoRefused | Non
         return UndoRefused(
             reason, hint="restate the window again with the old version of the code", rewritable=False
         ), head
-    return None, head
+    return (doubled_keys(job, publication, now) if not whole else None), head
 
 
 def _inverse(job: PublishJob, publication: Publication, head: str | None) -> Change:
-    removed = frozenset(publication.removed)
-    describes = publication.base
-    if not removed <= job.target.files(publication.base, job.manifest.scope.predicate).paths:
-        describes = publication.head
     return Change(
         fence=undo_fence(publication.run_id, publication.generation),
         head=head,
         scope=job.manifest.scope.predicate,
-        add_from=describes,
-        add=removed,
+        add_from=described_by(job, publication),
+        add=frozenset(publication.removed),
         remove=frozenset(publication.added),
         guard_rows=False,
         properties=_properties(job, publication),
@@ -151,26 +147,10 @@ def _rewritten(job: PublishJob, publication: Publication, head: str | None) -> C
     Refuses when a published row is gone.
     """
     scope, target, run_id = job.manifest.scope.predicate, job.target, publication.run_id
-    maps = [column.name for column in job.manifest.target.identity.columns if "map<" in column.type]
-    if maps:
-        raise UndoRefused(
-            f"rows cannot be compared one by one: {', '.join(maps)} holds maps",
-            hint="restate the window again with the old version of the code",
-        )
     now, published = target.read(head, scope), target.read(publication.version, scope)
-    lost = published.exceptAll(now).limit(1).count()
-    if lost:
-        raise UndoRefused(
-            "published rows were changed or deleted since, so nobody can say what the old state plus those changes is",
-            hint="restate the window again with the old version of the code",
-        )
-    rows = target.read(publication.base, scope).unionByName(now.exceptAll(published))
-    stage = rewrite_stage_of(run_id, publication.generation, head)
-    _clear(job, stage)
-    target.open_stage(stage, scope)
+    rows = target.read(publication.base, scope).unionByName(without(job, now, published))
     write = StageWrite(("undo",), job.check_lease(), scope, exact=job.manifest.scope.exact)
-    staged = target.write(stage, write, rows).version
-    net = target.net_change(stage, staged, scope)
+    net = restaged(job, publication, head, write, rows)
     if net.outside and not job.manifest.scope.exact:
         raise UndoRefused(
             "the rewritten files are not proven to lie in the scope", hint="report this", files=len(net.outside)
@@ -179,7 +159,7 @@ def _rewritten(job: PublishJob, publication: Publication, head: str | None) -> C
         fence=undo_fence(run_id, publication.generation),
         head=head,
         scope=scope,
-        add_from=staged,
+        add_from=net.staged,
         add=frozenset(file.path for file in net.added),
         remove=frozenset(file.path for file in net.removed),
         guard_rows=True,
@@ -187,9 +167,24 @@ def _rewritten(job: PublishJob, publication: Publication, head: str | None) -> C
     )
 
 
-def _clear(job: PublishJob, stage: Stage) -> None:
-    """Drop what an earlier attempt left on the rewrite branch."""
-    job.target.forget(Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch))
+def _rewritten_beside(job: PublishJob, publication: Publication, head: str | None) -> Change:
+    """The same where rows were added or merged: only files in which the published rows can be by now are written."""
+    doubled = doubled_keys(job, publication, job.target.files(head, job.reach))
+    if doubled is not None:
+        raise doubled
+    rows, out = replaced_since(job, publication, head)
+    write = StageWrite(("undo",), job.check_lease(), job.manifest.scope.predicate, exact=False, mode=PublishMode.APPEND)
+    net = restaged(job, publication, head, write, rows)
+    return Change(
+        fence=undo_fence(publication.run_id, publication.generation),
+        head=head,
+        scope=job.manifest.scope.predicate,
+        add_from=net.staged,
+        add=frozenset(file.path for file in net.added),
+        remove=out,
+        guard_rows=False,
+        properties=_properties(job, publication) | {"backcast.undo-mode": "rewrite"},
+    )
 
 
 def _properties(job: PublishJob, publication: Publication) -> dict[str, str]:

@@ -10,10 +10,13 @@ from backcast.faults import point
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.manifest import ChunkPlan
 from backcast.model.partitions import rows_by_chunk
+from backcast.model.proof import COVERED, LogProof
 from backcast.model.report import Progress
 from backcast.model.run import Chunk, StageRecord
+from backcast.model.scope import EVERYTHING
 from backcast.model.states import ChunkState, EffectState, RunState
-from backcast.model.table import Stage, StageCommit, StageWrite
+from backcast.model.table import PublishMode, Stage, StageCommit, StageWrite
+from backcast.run.compute import Computed
 from backcast.run.job import RunJob, joined
 from backcast.run.turn import turn
 
@@ -60,15 +63,27 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     started = job.clock.monotonic()
     token = claimed[0].token or 0
     predicate = joined(plans)
-    rows, digest_of = job.engine.observed(job.compute(plans, predicate))
+    computed = job.compute(plans, predicate)
+    rows, digest_of = job.engine.observed(computed.rows)
     chunk_ids, scope = tuple(plan.id for plan in plans), job.manifest.scope
     files = ceil(job.manifest.target.files * len(plans) / len(job.manifest.chunks)) or None
-    write = StageWrite(chunk_ids, token, predicate, exact=scope.exact, files=files)
+    settings = job.manifest.settings
+    write = StageWrite(
+        chunk_ids,
+        token,
+        predicate,
+        exact=scope.exact,
+        files=files,
+        together=settings.rows_together,
+        mode=settings.publish_mode,
+        merging=settings.merging,
+    )
     job.lease.check()
     effect = job.store.effects.begin(job.run.run_id, "stage.write", str(token), chunks=list(write.chunk_ids))
     point("chunk.after-write-intent")
     commit = job.target.write(stage, write, rows, lambda: turn(job))
     counts, digest = _measured(job, commit, plans, digest_of())
+    _prove(job, computed, token, write.chunk_ids)
     record = StageRecord(
         run_id=job.run.run_id,
         token=token,
@@ -82,6 +97,16 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     job.store.effects.end(effect, EffectState.LANDED, version=commit.version)
 
 
+def _prove(job: RunJob, computed: Computed, token: int, chunk_ids: tuple[str, ...]) -> None:
+    """What became of every offset is on record before its rows are."""
+    for name, log in computed.logs.items():
+        coverage, handed_over = log.proof()
+        if coverage.quarantined:
+            log.quarantine(job.run.run_id, chunk_ids, job.clock.now())
+        proof = LogProof(input=name, token=token, chunks=chunk_ids, coverage=coverage, handed_over=handed_over)
+        job.store.runs.record(job.run.run_id, COVERED, **proof.as_json())
+
+
 def _measured(
     job: RunJob, commit: StageCommit, plans: list[ChunkPlan], observed: Digest | None
 ) -> tuple[dict[str, int], Digest]:
@@ -89,6 +114,9 @@ def _measured(
     nothing was observed, or more than was committed because tasks were repeated.
     """
     read: dict[str, Digest] = {}
+    if job.manifest.settings.publish_mode is PublishMode.MERGE:
+        # Files that a merge writes also hold rows that it leaves as they are.
+        return {plans[0].id: commit.rows}, _written(job, commit)
     if len(plans) == 1:
         counts = {plans[0].id: commit.rows}
     elif job.manifest.scope.exact:
@@ -100,6 +128,12 @@ def _measured(
     if observed is None or observed.rows != sum(counts.values()):
         observed = sum((read or _read(job, commit, plans)).values(), EMPTY)
     return counts, observed
+
+
+def _written(job: RunJob, commit: StageCommit) -> Digest:
+    paths = frozenset(file.path for file in commit.added)
+    rows = job.target.read_files(commit.version, paths, EVERYTHING)
+    return job.engine.digests(rows, {"": EVERYTHING})[""]
 
 
 def _read(job: RunJob, commit: StageCommit, plans: list[ChunkPlan]) -> dict[str, Digest]:

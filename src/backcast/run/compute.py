@@ -13,13 +13,19 @@ from backcast.model.pipeline import Job
 from backcast.model.scope import Predicate, TimeClause, during
 from backcast.model.states import Execution
 from backcast.model.time import Interval
-from backcast.ports import Engine, Source
+from backcast.ports import Engine, Input, LogReading
 from backcast.world import Transform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-InputPredicate = Callable[[str, tuple[Interval, ...]], Predicate]
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """Rows of neighbouring chunks, and each input of theirs that is a log."""
+
+    rows: DataFrame
+    logs: dict[str, LogReading]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +36,31 @@ class Compute:
     manifest: Manifest
     inputs: tuple[InputPin, ...]
     """The manifest's, or those of the newest amendment."""
-    source: Callable[[str], Source]
-    input_predicate: InputPredicate
+    input: Callable[[str], Input]
+    """By the name that the transform knows it by."""
     transform: Transform
     engine: Engine
 
-    def __call__(self, plans: list[ChunkPlan], keep: Predicate) -> DataFrame:
+    def __call__(self, plans: list[ChunkPlan], keep: Predicate) -> Computed:
         manifest = self.manifest
         before, after = (
             timedelta(seconds=manifest.warm_up_before_seconds),
             timedelta(seconds=manifest.warm_up_after_seconds),
         )
-        windows = tuple(plan.window.widened(before, after) for plan in plans)
+        windows = {plan.id: plan.window.widened(before, after) for plan in plans}
         whole = Interval(start=plans[0].window.start, end=plans[-1].window.end)
         job = Job(run_id=self.run_id, execution=Execution.BACKFILL, window=whole, clock=manifest.planned_at)
-        frames = {
-            pin.name: self.source(pin.dataset).read(pin.version, self.input_predicate(pin.name, windows))
-            for pin in self.inputs
-        }
-        rows = self.transform.apply(frames, job)
+        readings = {pin.name: self.input(pin.name).read(pin, windows) for pin in self.inputs}
+        rows = self.transform.apply({name: reading.rows for name, reading in readings.items()}, job)
         identity = manifest.target.identity
         columns = identity.columns
         rows = self.engine.stamp(rows, lineage_values(manifest, self.run_id, columns))
-        rows = self.engine.conform(rows, columns, identity.without_empty_texts)
-        return self.engine.within(rows, keep, self._spare(keep, windows))
+        rows = self.engine.conform(rows, manifest.settings.result_columns(columns), identity.without_empty_texts)
+        if merging := manifest.settings.merging:
+            rows = self.engine.newest(rows, merging.key, merging.version)
+        if keep.clauses:
+            rows = self.engine.within(rows, keep, self._spare(keep, tuple(windows.values())))
+        return Computed(rows, {name: each.log for name, each in readings.items() if each.log is not None})
 
     def _spare(self, keep: Predicate, windows: tuple[Interval, ...]) -> Predicate:
         """Rows that a transform may return and that are cut: the warm-up on both sides, and other values of

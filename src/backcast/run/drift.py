@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from backcast.errors import Drifted
-from backcast.model.manifest import CodeIdentity, InputPin, Manifest
+from backcast.model.manifest import CodeIdentity, Manifest
+from backcast.model.table import PublishMode
 from backcast.model.words import many
-from backcast.ports import Source, Target
+from backcast.ports import Target
 
 _CODE = ("transform", "version", "files", "packages", "config")
 """Git's commit is on record but is not compared: a commit that touches none of these files changes no result."""
@@ -17,20 +16,15 @@ def check_code(manifest: Manifest, now: CodeIdentity, settings: dict[str, str], 
     for name in _CODE:
         was, became = getattr(manifest.code, name), getattr(now, name)
         if was != became:
+            if name == "config":
+                declared = "the declaration of the pipeline, its datasets or its sources"
+                raise _drifted(f"backcast.yaml changed since the plan: {declared}", run_id)
             raise _drifted(f"the code moved since the plan: {_difference(name, was, became)}", run_id)
     if manifest.settings.spark != settings:
         raise _drifted(
             f"Spark settings that change results moved: {_difference('settings', manifest.settings.spark, settings)}",
             run_id,
         )
-
-
-def check_inputs(inputs: tuple[InputPin, ...], source: Callable[[str], Source]) -> None:
-    """Raises Drifted when a pinned version is gone or the table is another one."""
-    for pin in inputs:
-        facts = source(pin.dataset).facts(pin.version) if pin.version is not None else source(pin.dataset).facts()
-        if facts.identity.uuid != pin.identity.uuid:
-            raise Drifted(f"input {pin.name} is another table than the one that was planned", hint="plan again")
 
 
 def check_target(manifest: Manifest, target: Target, run_id: str) -> None:
@@ -43,6 +37,9 @@ def check_target(manifest: Manifest, target: Target, run_id: str) -> None:
 
 def base_to_start_from(manifest: Manifest, target: Target, run_id: str) -> str | None:
     """The head, if its files in scope are still the planned ones, or differ from them by compaction only."""
+    if manifest.settings.publish_mode is not PublishMode.REPLACE:
+        # Nothing was planned against the files that are there.
+        return target.facts().version
     if manifest.target.base is not None and target.facts().version == manifest.target.base:
         # Nobody has committed since, and it is the same table: no need to list its files.
         return manifest.target.base

@@ -12,7 +12,7 @@ from backcast.model.amendment import amendments
 from backcast.model.run import Chunk, Run
 from backcast.model.stage import READY, is_ready, recorded_stage
 from backcast.model.states import ChunkState, EffectState, RunState
-from backcast.model.table import Stage, StageCommit
+from backcast.model.table import PublishMode, Stage, StageCommit
 from backcast.run.chunks import report, stage_pending, stop_unless_running
 from backcast.run.job import RunJob
 from backcast.run.lease import living_workers
@@ -57,7 +57,8 @@ def _open_stage(job: RunJob, stage: Stage) -> None:
     job.lease.check()
     effect = job.store.effects.begin(job.run.run_id, "stage.open", stage.branch, base=stage.base)
     point("stage.after-open-intent")
-    job.target.open_stage(stage, job.manifest.scope.predicate)
+    appends = job.manifest.settings.publish_mode is PublishMode.APPEND
+    job.target.open_stage(stage, None if appends else job.manifest.scope.predicate)
     point("stage.after-open")
     job.store.effects.end(effect, EffectState.LANDED)
     point("stage.after-open-record")

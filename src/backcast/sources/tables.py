@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
-from backcast.spark.delta.reader import DeltaReader
-from backcast.spark.iceberg.reader import IcebergReader
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from backcast.errors import Drifted
+from backcast.model.inputs import input_predicate, survival
+from backcast.model.manifest import InputPin
+from backcast.model.pipeline import InputSpec
+from backcast.model.table import TableIdentity
+from backcast.model.time import Interval
+from backcast.ports import Reading, Source
 
 
-class IcebergSource(IcebergReader):
-    """The port Source for an Iceberg table."""
+@dataclass(frozen=True, slots=True)
+class TableInput:
+    """The port Input over any table that can be read at a version."""
 
+    spec: InputSpec
+    table: Source
 
-class DeltaSource(DeltaReader):
-    """The port Source for a Delta table."""
+    def identity(self) -> TableIdentity:
+        return self.table.facts().identity
+
+    def pin(self, windows: Mapping[str, Interval], now: datetime) -> InputPin:
+        """The newest version, and what of it the windows need."""
+        facts = self.table.facts()
+        files = self.table.files(facts.version, input_predicate(self.spec, windows))
+        return InputPin(
+            name=self.spec.name,
+            dataset=self.spec.dataset.name,
+            identity=facts.identity,
+            version=facts.version,
+            windowed=self.spec.windowed,
+            survival=survival(facts, now, timedelta()),
+            survives_until=None if facts.referenced else facts.survives_until,
+            files=len(files.files),
+            rows=files.rows,
+            bytes=files.size,
+        )
+
+    def check(self, pin: InputPin) -> None:
+        facts = self.table.facts(pin.version) if pin.version is not None else self.table.facts()
+        if facts.identity.uuid != pin.identity.uuid:
+            raise Drifted(f"input {pin.name} is another table than the one that was planned", hint="plan again")
+
+    def read(self, pin: InputPin, windows: Mapping[str, Interval]) -> Reading:
+        return Reading(self.table.read(pin.version, input_predicate(self.spec, windows)))

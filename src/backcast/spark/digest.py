@@ -28,12 +28,12 @@ _UNHASHABLE = ("variant",)
 
 def digest_columns(schema: StructType) -> list[Column]:
     """The three aggregates of a digest over rows of that schema, for `agg` or `observe`."""
-    row_hash = _row_hash(schema)
+    hashed = row_hash(schema)
     # Both halves signed: sums of unsigned halves overflow a bigint after 2^31 rows.
     return [
         F.count(F.lit(1)).alias(ROWS),
-        F.sum(F.shiftright(row_hash, 32)).alias(HIGH),
-        F.sum(F.shiftright(F.shiftleft(row_hash, 32), 32)).alias(LOW),
+        F.sum(F.shiftright(hashed, 32)).alias(HIGH),
+        F.sum(F.shiftright(F.shiftleft(hashed, 32), 32)).alias(LOW),
     ]
 
 
@@ -47,7 +47,8 @@ def digest_of_row(row: Row) -> Digest:
     return Digest(rows=row[ROWS], high=str(row[HIGH] or 0), low=str(row[LOW] or 0))
 
 
-def _row_hash(schema: StructType) -> Column:
+def row_hash(schema: StructType) -> Column:
+    """Equal rows have equal hashes; of others, as good as none."""
     if not any(isinstance(field.dataType, _NESTED) or _is_unhashable(field.dataType) for field in schema.fields):
         # What `_parts` says of plain values, as one text: column by column it is a dozen calls to the JVM for each.
         plain = ", ".join(f"isnull({name}), {name}" for name in (quote(field.name) for field in schema.fields))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -16,8 +15,9 @@ from backcast.model.analysis import Analysis
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.scope import Predicate
 from backcast.model.table import Column
-from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row
+from backcast.spark.digest import HIGH, KEY, LOW, ROWS, digest_by, digest_columns, digest_of_row, row_hash
 from backcast.spark.inspection import inspect, tables
+from backcast.spark.observation import asked
 from backcast.spark.predicates import quote, to_sql
 from backcast.spark.within import kept
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 _EXAMPLES = 5
-_OBSERVATION_SECONDS = 10.0
 _NUMBER = "backcast_number"
+_OLD, _NEW, _HAD, _HAS = "backcast_old", "backcast_new", "backcast_had", "backcast_has"
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _WIDER: dict[str, tuple[str, ...]] = {
     "tinyint": ("smallint", "int", "bigint", "float", "double"),
@@ -84,6 +84,12 @@ class SparkEngine:
     def stamp(self, rows: DataFrame, values: Mapping[str, str]) -> DataFrame:
         return rows.withColumns({name: F.lit(value) for name, value in values.items()}) if values else rows
 
+    def newest(self, rows: DataFrame, key: tuple[str, ...], version: str) -> DataFrame:
+        """Rows that differ and have both in common: always the same one of them, whatever the order they come in."""
+        newest_first = [F.col(quote(version)).desc_nulls_last(), row_hash(rows.schema)]
+        number = F.row_number().over(Window.partitionBy(*(quote(name) for name in key)).orderBy(*newest_first))
+        return rows.withColumn(_NUMBER, number).where(F.col(_NUMBER) == 1).drop(_NUMBER)
+
     def within(self, rows: DataFrame, keep: Predicate, spare: Predicate) -> DataFrame:
         return rows.where(kept(keep, spare, _types(rows)))
 
@@ -132,6 +138,14 @@ class SparkEngine:
         shared = left.select(*names).join(right.select(*names), names, "left_semi").limit(_EXAMPLES).collect()
         return [_key_text(row, names) for row in shared]
 
+    def changed_keys(self, before: DataFrame, after: DataFrame, key: tuple[str, ...], version: str) -> DataFrame:
+        names, columns = list(key), [F.col(quote(name)) for name in key]
+        old = before.select(*columns, F.col(quote(version)).alias(_OLD), F.lit(1).alias(_HAD))
+        new = after.select(*columns, F.col(quote(version)).alias(_NEW), F.lit(1).alias(_HAS))
+        both = old.join(new, names, "full_outer")
+        same = F.col(_HAD).eqNullSafe(F.col(_HAS)) & F.col(_OLD).eqNullSafe(F.col(_NEW))
+        return both.where(~same).select(*columns)
+
     def missing_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> tuple[int, list[str]]:
         names = list(key)
         missing = left.select(*names).join(right.select(*names), names, "left_anti")
@@ -175,20 +189,7 @@ def _decimal(name: str) -> tuple[int, int]:
 
 
 def _read(observation: Observation) -> Digest | None:
-    """`Observation.get` waits for ever when the optimiser removed its node, so it is asked from a thread with a
-    limit.
-    """
-    answer: list[Digest] = []
-
-    def ask() -> None:
-        found = observation.get
-        answer.append(
-            Digest(
-                rows=found["backcast_rows"], high=str(found["backcast_high"] or 0), low=str(found["backcast_low"] or 0)
-            )
-        )
-
-    thread = threading.Thread(target=ask, name="observation", daemon=True)
-    thread.start()
-    thread.join(_OBSERVATION_SECONDS)
-    return answer[0] if answer else None
+    found = asked(observation)
+    if found is None:
+        return None
+    return Digest(rows=found[ROWS], high=str(found[HIGH] or 0), low=str(found[LOW] or 0))

@@ -47,6 +47,21 @@ ORDER_DEPENDENT = {
 }
 _FILES = ("LogicalRelation", "HiveTableRelation")
 _FILE_RELATION = "HadoopFsRelation"
+_NARROW = frozenset(
+    {
+        "CollectMetrics",
+        "DataSourceV2Relation",
+        "Filter",
+        "Generate",
+        "LogicalRelation",
+        "MapInArrow",
+        "MapInPandas",
+        "Project",
+        "SubqueryAlias",
+        "Union",
+        "View",
+    }
+)
 _OPAQUE = ("PythonUDF", "PythonUDAF", "PythonUDTF", "ScalaUDF", "ScalaUDAF", "ScalaAggregator")
 
 
@@ -81,8 +96,19 @@ def tables(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
             if not pinned:
                 unpinned.add(name)
             continue
-        files = files or kind in _FILES
+        files = files or (kind in _FILES and not _is_log(leaf))
     return tuple(sorted(names)), tuple(sorted(unpinned)), files
+
+
+def is_narrow(rows: DataFrame) -> bool:
+    """Whether every row is made of one row of its input where that is read: nothing is joined, grouped or sorted."""
+    pending = [rows._jdf.queryExecution().analyzed()]
+    while pending:
+        node = pending.pop()
+        if node.getClass().getSimpleName() not in _NARROW:
+            return False
+        pending += _items(node.children())
+    return True
 
 
 def _leaves(analysed: Any) -> Iterator[Any]:
@@ -94,6 +120,12 @@ def _items(sequence: Any) -> Iterator[Any]:
     """The elements of a Scala sequence."""
     for index in range(sequence.size()):
         yield sequence.apply(index)
+
+
+def _is_log(leaf: Any) -> bool:
+    """Whether it is a topic, which only inputs are read from: their offsets are literals."""
+    relation = leaf.relation() if leaf.getClass().getSimpleName() == "LogicalRelation" else None
+    return relation is not None and relation.getClass().getSimpleName() == "KafkaRelation"
 
 
 def _delta_table(leaf: Any) -> tuple[str, bool] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from backcast.errors import SessionRefused, SparkFailed
 from backcast.spark.packages import local_jars
-from backcast.spark.settings import REDIRECTS, SessionSettings, catalog_conf, local_cores, spark_conf
+from backcast.spark.settings import REDIRECTS, SKIPPING, SessionSettings, catalog_conf, local_cores, spark_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,20 +26,24 @@ def open_session(settings: SessionSettings) -> SparkSession:
         return active
     started = _start(settings)
     try:
-        refuse_redirects(started)
+        refuse_dangers(started)
     except SessionRefused:
         started.stop()
         raise
     return started
 
 
-def refuse_redirects(spark: SparkSession) -> None:
-    """Raise when a setting of the session sends what is written to a table somewhere else than it is addressed to."""
-    found = [key for key in REDIRECTS if spark.conf.get(key, None)]
-    if found:
-        names = " and ".join(found)
+def refuse_dangers(spark: SparkSession) -> None:
+    """Raise when a setting of the session sends what is written somewhere else than it is addressed to, or leaves out
+    what cannot be read.
+    """
+    redirects = [key for key in REDIRECTS if spark.conf.get(key, None)]
+    skipping = [key for key in SKIPPING if (spark.conf.get(key, None) or "").lower() == "true"]
+    if redirects or skipping:
+        names = " and ".join(redirects or skipping)
         hint = f"unset it in the session, in spark-defaults.conf or wherever it is set: {names}"
-        raise SessionRefused(f"the Spark session sets {names}: Iceberg would not write to a run's own stage", hint=hint)
+        harm = "Iceberg would not write to a run's own stage" if redirects else "rows of lost files would be left out"
+        raise SessionRefused(f"the Spark session sets {names}: {harm}", hint=hint)
 
 
 def active_session() -> SparkSession | None:
@@ -66,7 +70,7 @@ def check_session(spark: SparkSession, settings: SessionSettings) -> None:
     """Raise unless an active session has the extensions, the time zone and every catalog setting that is needed."""
     if not hasattr(spark, "_jsparkSession"):
         raise SessionRefused("the active Spark session is a Connect session; a classic session is needed")
-    refuse_redirects(spark)
+    refuse_dangers(spark)
     wanted = {"spark.sql.session.timeZone": "UTC", **catalog_conf(settings.catalogs)}
     wrong = [key for key, value in wanted.items() if spark.conf.get(key, None) != value]
     have = spark.conf.get("spark.sql.extensions", "") or ""

@@ -22,6 +22,9 @@ _GIB = 1024**3
 REDIRECTS = ("spark.wap.id", "spark.wap.branch")
 """Iceberg's write-audit-publish: with one of them set, a write to a table goes to a branch or a snapshot of its own."""
 
+SKIPPING = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+"""With one of them on, Spark reads what it finds and says nothing about the rest."""
+
 _CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """Where a container finds its own limit, in the second and in the first version of control groups."""
 
@@ -91,6 +94,7 @@ def spark_conf(settings: SessionSettings, jars: tuple[Path, ...]) -> dict[str, s
         **(_delta_conf(settings.master) if settings.delta else {}),
         **settings.conf,
         **catalog_conf(settings.catalogs),
+        **dict.fromkeys(SKIPPING, "false"),
     }
     conf["spark.sql.extensions"] = _joined(",", settings.conf.get("spark.sql.extensions"), *settings.extensions)
     logging = f'"-Dlog4j2.configurationFile={_LOG4J.as_uri()}" -Dbackcast.log.level={settings.log_level}'

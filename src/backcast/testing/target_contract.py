@@ -6,9 +6,12 @@ import pytest
 
 from backcast.errors import ChunkFailed, Conflict
 from backcast.model.stage import stage_of
+from backcast.testing.target_contract_append import AppendContract
 from backcast.testing.target_contract_between import BetweenContract
 from backcast.testing.target_contract_carry import CarryContract
 from backcast.testing.target_contract_forget import ForgetContract
+from backcast.testing.target_contract_merge import MergeContract
+from backcast.testing.target_contract_modes import ModesContract
 from backcast.testing.target_contract_publish import PublishContract, RaceContract
 from backcast.testing.target_contract_read import ReadContract
 from backcast.testing.target_contract_undo import LostAnswerContract, UndoContract
@@ -220,6 +223,9 @@ class TargetContract(
     LostAnswerContract,
     ForgetContract,
     CarryContract,
+    AppendContract,
+    MergeContract,
+    ModesContract,
 ):
     """All of it."""
 

@@ -143,10 +143,10 @@ class LostAnswerContract(TargetSuite):
             target, before, scope = table.target(), table.values(), days(1, 1)
             _, net = restated(target, scope)
             with table.lost_answer(place):
-                told = _told(lambda: publish(target, net, scope))  # noqa: B023 - called at once
+                heard = told(lambda: publish(target, net, scope))  # noqa: B023 - called at once
             landed = table.target().probe("pub-1")
             assert landed is not None
-            assert told in (landed, UNKNOWN), place
+            assert heard in (landed, UNKNOWN), place
             assert table.values() == multiplied(before, 1, 1)
             assert table.rows_at(landed) == table.rows()
             with refused(table, StateConflict):
@@ -159,17 +159,17 @@ class LostAnswerContract(TargetSuite):
             _, net = restated(target, scope)
             publish(target, net, scope)
             with table.lost_answer(place):
-                told = _told(lambda: undo(target, net, scope))  # noqa: B023 - called at once
+                heard = told(lambda: undo(target, net, scope))  # noqa: B023 - called at once
             landed = table.target().probe("undo-1")
             assert landed is not None
-            assert told in (landed, UNKNOWN), place
+            assert heard in (landed, UNKNOWN), place
             assert table.values() == before
 
 
 UNKNOWN = "nobody knows"
 
 
-def _told(commit: Callable[[], str]) -> str:
+def told(commit: Callable[[], str]) -> str:
     """What the maker of a commit hears."""
     try:
         return commit()

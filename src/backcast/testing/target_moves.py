@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.scope import Predicate, TimeClause, ValueClause
 from backcast.model.stage import stage_of
-from backcast.model.table import Change, Movement, NetChange, Stage, StageCommit, StageWrite
+from backcast.model.table import Change, Merging, Movement, NetChange, PublishMode, Stage, StageCommit, StageWrite
 from backcast.testing.target_lab import FIRST, Row, date_of
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 DAY = TimeColumn(column="day", kind=TimeKind.DATE)
 ALL = Predicate()
+MERGING = Merging(key=("id",), version="v", deleted="gone")
+"""How `merge` tells rows apart: the greater v is the newer."""
+
 FACTOR = 10.0
 """What `restated` multiplies v by."""
 
@@ -50,7 +53,7 @@ def rows_of(rows: DataFrame) -> list[Row]:
     return sorted((row.id, (row.day - FIRST).days + 1, row.v) for row in rows.select("id", "day", "v").collect())
 
 
-def open_stage(target: Target, run: str = "r1", scope: Predicate = ALL) -> Stage:
+def open_stage(target: Target, run: str = "r1", scope: Predicate | None = ALL) -> Stage:
     stage = stage_of(run, target.facts().version)
     target.open_stage(stage, scope)
     return stage
@@ -67,6 +70,43 @@ def write(
     chunks: tuple[str, ...] = ("c1",),
 ) -> StageCommit:
     return target.write(stage, StageWrite(chunks, token, scope, exact), rows)
+
+
+def append(
+    target: Target, stage: Stage, rows: DataFrame, *, token: int = 1, chunks: tuple[str, ...] = ("c1",)
+) -> StageCommit:
+    return target.write(stage, StageWrite(chunks, token, ALL, exact=False, mode=PublishMode.APPEND), rows)
+
+
+def merge(
+    target: Target,
+    stage: Stage,
+    rows: DataFrame,
+    *,
+    gone: tuple[int, ...] = (),
+    token: int = 1,
+    scope: Predicate = ALL,
+    chunks: tuple[str, ...] = ("c1",),
+) -> StageCommit:
+    """Merge by id; the rows with an id among `gone` are deletes."""
+    from pyspark.sql import functions as F
+
+    write = StageWrite(chunks, token, scope, exact=False, mode=PublishMode.MERGE, merging=MERGING)
+    return target.write(stage, write, rows.withColumn("gone", F.col("id").isin(*gone)))
+
+
+def beside(target: Target, net: NetChange, *, fence: str = "pub-1") -> Change:
+    """Exactly the net change on today's head, whatever else is there and comes."""
+    return Change(
+        fence=fence,
+        head=target.facts().version,
+        scope=ALL,
+        add_from=net.staged,
+        add=frozenset(each.path for each in net.added),
+        remove=frozenset(each.path for each in net.removed),
+        guard_rows=False,
+        properties={"backcast.change": "publish", "backcast.fence": fence},
+    )
 
 
 def restated(target: Target, scope: Predicate, run: str = "r1", *, exact: bool = False) -> tuple[Stage, NetChange]:

@@ -7,17 +7,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from backcast.model.amendment import Amendment
+from backcast.model.amendment import Amendment, current_inputs
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.manifest import Manifest
-from backcast.model.run import Chunk, StageRecord
-from backcast.model.scope import Predicate
+from backcast.model.proof import problem, proofs, summary
+from backcast.model.run import Chunk, Event, StageRecord
+from backcast.model.scope import EVERYTHING, Predicate
 from backcast.model.states import ChunkState
-from backcast.model.table import NetChange, Stage, TableIdentity
+from backcast.model.table import NetChange, PublishMode, Stage, TableIdentity
 from backcast.model.verdict import Check, PartitionDigest, Verdict
 from backcast.model.words import many
 from backcast.ports import Engine, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+_FATES = ("inserted", "replaced", "removed", "stayed", "absent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,7 @@ class Validation:
     read_back: bool
     """Read the whole stage once more. False: what was observed while writing and the files' own counts serve."""
     amended: tuple[Amendment, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 def validate(validation: Validation) -> Verdict:
@@ -46,14 +55,19 @@ def validate(validation: Validation) -> Verdict:
     manifest, target = validation.manifest, validation.target
     net = target.net_change(validation.stage, validation.staged, manifest.scope.predicate)
     # Files that a scope cuts hold rows beside it, so that their counts say nothing about the scope.
-    digests = _read_back(validation) if validation.read_back or manifest.scope.exact else {}
+    mode = manifest.settings.publish_mode
+    by_chunk, merges = mode is PublishMode.REPLACE, mode is PublishMode.MERGE
+    digests = _read_back(validation) if by_chunk and (validation.read_back or manifest.scope.exact) else {}
     checks = [
         _complete(validation),
-        _carried_over(validation, net) if manifest.scope.exact else _in_scope(net),
+        *([] if merges else [_carried_over(validation, net) if manifest.scope.exact else _in_scope(net)]),
         _schema(manifest.target.identity, target.facts().identity),
-        *([_counts(validation, digests), _digests(validation, digests)] if digests else [_observed(validation)]),
+        *([_counts(validation, digests), _digests(validation, digests)] if digests else []),
+        *([] if digests else [_merged(validation) if merges else _observed(validation)]),
         *([] if manifest.scope.exact else [_files(validation, net)]),
-        *_keys(validation),
+        *([] if by_chunk else [_added(validation, net)] if validation.read_back else []),
+        *_offsets(validation),
+        *_keys(validation, net),
         *_live_rows(validation),
     ]
     return Verdict(
@@ -156,9 +170,25 @@ def _observed(validation: Validation) -> Check:
     return Check(name="digests", passed=digest.rows == rows, detail=detail)
 
 
+def _merged(validation: Validation) -> Check:
+    """What became of the rows that were merged, as the stage itself says."""
+    tokens = {record.token for record in _current(validation)}
+    found = [
+        each.merged for each in validation.target.history(validation.stage) if each.token in tokens and each.merged
+    ]
+    told = {name: sum(getattr(each, name) for each in found) for name in _FATES}
+    changed = told["inserted"] + told["replaced"]
+    detail = ", ".join(f"{number:,} {name}" for name, number in told.items())
+    if changed != _written(validation):
+        detail = f"{detail}; {_written(validation):,} are on record"
+    return Check(name="merged by key", passed=changed == _written(validation), detail=detail)
+
+
 def _files(validation: Validation, net: NetChange) -> Check:
-    """Row counts of the files themselves."""
-    added, written = sum(file.rows for file in net.added), _written(validation)
+    """Row counts of the files themselves. Those of a merge also hold rows that it left as they were."""
+    merges = validation.manifest.settings.publish_mode is PublishMode.MERGE
+    observed = sum(record.digest.rows for record in _current(validation))
+    added, written = sum(file.rows for file in net.added), observed if merges else _written(validation)
     detail = f"{added:,} rows in added files, {written:,} written"
     return Check(name="file counts", passed=added == written, detail=detail)
 
@@ -179,11 +209,48 @@ def _carried_over(validation: Validation, net: NetChange) -> Check:
     return Check(name="rows carried over", passed=before == after, detail=detail)
 
 
-def _keys(validation: Validation) -> list[Check]:
-    key = validation.manifest.settings.key
+def _added(validation: Validation, net: NetChange) -> Check:
+    """What was written is what can be read, whatever chunk it is of."""
+    written = sum((record.digest for record in _current(validation)), EMPTY)
+    read = validation.engine.digests(_added_rows(validation, net), {"": EVERYTHING})[""]
+    detail = f"{read.rows:,} rows, digest {read.short()}"
+    return Check(
+        name="digests",
+        passed=read == written,
+        detail=detail if read == written else f"wrote {written.short()}, read {read.short()}",
+    )
+
+
+def _added_rows(validation: Validation, net: NetChange) -> DataFrame:
+    paths = frozenset(file.path for file in net.added)
+    return validation.target.read_files(validation.staged, paths, EVERYTHING)
+
+
+def _offsets(validation: Validation) -> list[Check]:
+    """Every offset that was pinned is accounted for, input by input."""
+    tokens = frozenset(record.token for record in _current(validation))
+    found = proofs(validation.events, tokens)
+    checks = []
+    for pin in current_inputs(validation.manifest, validation.amended):
+        if pin.log is None:
+            continue
+        own = [each for each in found if each.input == pin.name]
+        wrong = problem(pin.log, own)
+        name = "offsets covered" if len(validation.manifest.inputs) == 1 else f"offsets of {pin.name} covered"
+        checks.append(Check(name=name, passed=wrong is None, detail=wrong or summary(own)))
+    return checks
+
+
+def _keys(validation: Validation, net: NetChange) -> list[Check]:
+    """Over the scope; of rows that were appended or merged, among themselves."""
+    settings = validation.manifest.settings
+    key = settings.key
     if not key:
         return []
-    rows = validation.target.read(validation.staged, validation.manifest.scope.predicate)
+    if settings.publish_mode is PublishMode.REPLACE:
+        rows = validation.target.read(validation.staged, validation.manifest.scope.predicate)
+    else:
+        rows = _added_rows(validation, net)
     nulls, doubles, example = validation.engine.key_problems(rows, key)
     name = ", ".join(key)
     return [

@@ -36,7 +36,7 @@ def wait(
                 raise Failed(f"{known} is still at work after {timeout:g} s", hint=f"backcast wait {known}")
             time.sleep(_POLL_SECONDS)
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ended = control.wait(known, timeout=left)
+        ended = control.wait(known, timeout=left, asked=timeout)
     show_status(common, screen_of(common), ended)
     failure = detached.failure(project, known, ended.updated_at.timestamp())
     if failure is not None and not common.json:

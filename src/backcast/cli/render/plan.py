@@ -9,12 +9,25 @@ from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, blocks
 from backcast.cli.render.window import predicate_lines, window_text, windows_lines, zone_of
 from backcast.cli.render.words import about, count, duration, moment, number, size, some
 from backcast.model.finding import Finding, Severity
-from backcast.model.manifest import CodeIdentity, Estimate, InputPin, LivePolicy, Manifest, Survival
+from backcast.model.log import LogPin
+from backcast.model.manifest import CodeIdentity, Estimate, InputPin, LivePolicy, Manifest, Settings, Survival
+from backcast.model.pipeline import TableFormat
 from backcast.model.report import Plan
+from backcast.model.table import PublishMode
 
 _ORDER = {Severity.BLOCK: 0, Severity.WARN: 1, Severity.NOTE: 2}
 _MARKS = {Severity.BLOCK: ("✗ BLOCK", BAD), Severity.WARN: ("! WARN ", CAREFUL), Severity.NOTE: ("· NOTE ", QUIET)}
-_SURVIVAL = {Survival.OK: GOOD, Survival.AT_RISK: CAREFUL, Survival.GONE: BAD, Survival.UNKNOWN: CAREFUL}
+_SURVIVAL = {
+    Survival.OK: GOOD,
+    Survival.UNBOUNDED: GOOD,
+    Survival.AT_RISK: CAREFUL,
+    Survival.UNKNOWN: CAREFUL,
+    Survival.PARTIAL: BAD,
+    Survival.GONE: BAD,
+}
+
+
+_RANGES_SHOWN = 4
 
 
 def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
@@ -27,7 +40,7 @@ def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
                 ("from", [line for pin in manifest.inputs for line in _input(pin, manifest)]),
                 ("code", _code(manifest.code)),
                 ("effort", _effort(manifest.estimate)),
-                ("live rows", [live_policy_sentence(manifest.settings.live_policy)]),
+                ("live rows", [live_rows_sentence(manifest.settings)]),
                 ("undo", [f"guaranteed for {duration(manifest.settings.undo_window_seconds)} after publish"]),
                 ("why", why_lines(manifest)),
             ]
@@ -40,21 +53,36 @@ def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
 def change_lines(manifest: Manifest) -> list[RenderableType]:
     """Which rows of which table, and how."""
     target, scope = manifest.target, manifest.scope
-    how = (
-        "row-exact: other rows of the touched files are carried over unchanged"
-        if scope.exact
-        else "whole partitions, replaced in one commit"
-    )
+    windows = windows_lines(scope.windows, zone_of(scope.predicate)) if scope.windows else []
+    how = _how(manifest)
     return [
         text((target.identity.name, STRONG), (f"  dataset {target.dataset}", QUIET)),
-        *windows_lines(scope.windows, zone_of(scope.predicate)),
+        *windows,
         *(text((line, CAREFUL)) for line in predicate_lines(scope.predicate)),
         f"{count(len(manifest.chunks), 'chunk')}; {how}",
     ]
 
 
-def live_policy_sentence(policy: LivePolicy) -> str:
-    match policy:
+def _how(manifest: Manifest) -> str:
+    key = ", ".join(manifest.settings.key)
+    match manifest.settings.publish_mode:
+        case PublishMode.APPEND:
+            return "rows are added in one commit; none that is there changes"
+        case PublishMode.MERGE:
+            return f"merged by {key} in one commit; a row yields only to one with a greater {manifest.settings.version}"
+        case PublishMode.REPLACE if manifest.scope.exact:
+            return "row-exact: other rows of the touched files are carried over unchanged"
+        case PublishMode.REPLACE:
+            return "whole partitions, replaced in one commit"
+
+
+def live_rows_sentence(settings: Settings) -> str:
+    """What becomes of rows that others write before publish."""
+    if settings.publish_mode is PublishMode.APPEND:
+        return "those that arrive meanwhile stay: an append meets no other row"
+    if settings.publish_mode is PublishMode.MERGE:
+        return "those that arrive meanwhile stay; one with a key that is merged makes publish refuse"
+    match settings.live_policy:
         case LivePolicy.FAIL:
             return "if any arrive in scope before publish, publish refuses and changes nothing"
         case LivePolicy.KEEP:
@@ -71,6 +99,8 @@ def why_lines(manifest: Manifest) -> list[RenderableType]:
 
 def _now_there(manifest: Manifest) -> str:
     target = manifest.target
+    if manifest.settings.publish_mode is not PublishMode.REPLACE:
+        return "in the table now: whatever is there when it is published"
     where = "files it touches" if manifest.scope.exact else "scope"
     if not target.rows:
         return f"in {where} now: nothing"
@@ -85,12 +115,28 @@ def _title(plan: Plan) -> RenderableType:
 
 
 def _input(pin: InputPin, manifest: Manifest) -> list[RenderableType]:
-    version = f"snapshot {pin.version}" if pin.version else "no snapshot yet"
+    if pin.log is not None:
+        return _log_input(pin, pin.log, manifest)
+    kind = "version" if pin.identity.format == TableFormat.DELTA else "snapshot"
+    version = f"{kind} {pin.version}" if pin.version else f"no {kind} yet"
     amount = f"{count(pin.rows, 'row')}, {size(pin.bytes)} in {count(pin.files, 'file')}"
     name = "" if pin.name == pin.identity.name else f"{pin.name}: "
     return [
         text(name, (pin.identity.name, STRONG), f" at {version}"),
         *([_read_window(manifest), f"reads {amount}"] if pin.windowed else [f"reads all of it: {amount}"]),
+        text((pin.survival, _SURVIVAL[pin.survival]), f"  {_survival(pin)}"),
+    ]
+
+
+def _log_input(pin: InputPin, log: LogPin, manifest: Manifest) -> list[RenderableType]:
+    ranges = [f"{each.partition}={each.start}..{each.end}" for each in log.partitions]
+    shown = ranges if len(ranges) <= _RANGES_SHOWN else [*ranges[: _RANGES_SHOWN - 1], f"{len(ranges) - 3} more"]
+    name = "" if pin.name == log.topic else f"{pin.name}: "
+    window = [_read_window(manifest) + ", by event time"] if manifest.scope.windows else []
+    return [
+        text(name, (f"topic {log.topic}", STRONG), f", {log.isolation}"),
+        *window,
+        f"reads {count(pin.rows, 'offset')} of {count(len(ranges), 'partition')}: {', '.join(shown) or 'none'}",
         text((pin.survival, _SURVIVAL[pin.survival]), f"  {_survival(pin)}"),
     ]
 
@@ -106,6 +152,10 @@ def _survival(pin: InputPin) -> str:
             return "no longer there"
         case Survival.UNKNOWN:
             return "nothing says how long it is kept"
+        case Survival.PARTIAL:
+            return "some of it is no longer there"
+        case Survival.UNBOUNDED:
+            return "kept without limit"
 
 
 def _read_window(manifest: Manifest) -> str:

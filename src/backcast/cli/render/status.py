@@ -20,7 +20,7 @@ from backcast.cli.render.layout import (
     section,
     text,
 )
-from backcast.cli.render.plan import change_lines, live_policy_sentence, why_lines
+from backcast.cli.render.plan import change_lines, live_rows_sentence, why_lines
 from backcast.cli.render.strip import ChunkStrip
 from backcast.cli.render.verdict import checks_table
 from backcast.cli.render.words import ago, count, duration, moment, number, rate, remaining, time_of_day
@@ -50,7 +50,7 @@ def render_status(status: Status, now: datetime) -> RenderableType:
                 ("at work", _at_work(status)),
                 ("restaged", _restaged(status)),
                 ("verdict", _verdict(status)),
-                ("live rows", [live_policy_sentence(status.manifest.settings.live_policy)] if _matters(status) else []),
+                ("live rows", [live_rows_sentence(status.manifest.settings)] if _matters(status) else []),
                 ("published", _publication(status, now)),
                 ("why", why_lines(status.manifest)),
             ]
@@ -132,7 +132,8 @@ def _verdict(status: Status) -> list[RenderableType]:
         return []
     passed = sum(1 for each in verdict.checks if each.passed)
     outcome = ("✓ accepted", GOOD) if verdict.accepted else ("✗ rejected", BAD)
-    return [text(outcome, f"  {passed} of {count(len(verdict.checks), 'check')} passed, {count(verdict.rows, 'row')}")]
+    first = text(outcome, f"  {passed} of {count(len(verdict.checks), 'check')} passed, {count(verdict.rows, 'row')}")
+    return [first, *(each.detail for each in verdict.checks if each.passed and each.name.startswith("offsets"))]
 
 
 def _publication(status: Status, now: datetime) -> list[RenderableType]:

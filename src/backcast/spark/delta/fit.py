@@ -46,7 +46,13 @@ _READING: _Calls = {
 _CONSTRUCTOR = "new"
 _COMMITTING: _Calls = {
     "DeltaLog": {"startTransaction": 2},
-    "OptimisticTransaction": {"commit": 2, "trackReadPredicates": 3, "readWholeTable": 0, "txnVersion": 1},
+    "OptimisticTransaction": {
+        "commit": 2,
+        "trackReadPredicates": 3,
+        "readWholeTable": 0,
+        "txnVersion": 1,
+        "writeFiles": 1,
+    },
     "DeltaOperations$Write": {_CONSTRUCTOR: 9},
 }
 _SIGNATURE = re.compile(r"[.$](\w+)\(([^)]*)\)")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from backcast.spark.delta.paths import TableRoot
@@ -22,7 +23,11 @@ class DeltaJvm:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self._none = self.java("scala.Option").empty()
+
+    @cached_property
+    def _none(self) -> Any:
+        # Not before it is needed: a JVM that was lost is told by whoever asks it for something, and can say for what.
+        return self.java("scala.Option").empty()
 
     def log(self, location: str) -> Any:
         """The log of the table at that location, which need not exist yet."""
@@ -87,6 +92,11 @@ class DeltaJvm:
             return
         parsed = self.spark._jsparkSession.sessionState().sqlParser().parseExpression(condition)
         transaction.trackReadPredicates(self._seq([parsed]), True, True)
+
+    def write_files(self, transaction: Any, rows: DataFrame) -> list[dict[str, Any]]:
+        """A job writes the rows as files of the transaction's table; their add actions, which nobody committed."""
+        written = transaction.writeFiles(rows._jdf)
+        return [json.loads(written.apply(index).json())["add"] for index in range(written.size())]
 
     def commit(self, transaction: Any, actions: Iterable[dict[str, Any]], note: str) -> int:
         """Land the actions in one commit of an overwrite; the version it became."""

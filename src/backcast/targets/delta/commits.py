@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
-from backcast.errors import SparkFailed
-from backcast.model.table import Stage, StageCommit
+from backcast.errors import Drifted, SparkFailed
+from backcast.model.table import Merged, Stage, StageCommit
 from backcast.spark.delta.commit import Commit, read_commit
 from backcast.spark.delta.handle import DeltaHandle, Version
 
 
-def stage_note(run_id: str, chunk_ids: tuple[str, ...], token: int) -> str:
-    return json.dumps({"backcast.run": run_id, "backcast.chunks": chunk_ids, "backcast.token": token})
+def stage_note(run_id: str, chunk_ids: tuple[str, ...], token: int, merged: Merged | None = None) -> str:
+    note: dict[str, Any] = {"backcast.run": run_id, "backcast.chunks": chunk_ids, "backcast.token": token}
+    return json.dumps(note if merged is None else note | {"backcast.merged": asdict(merged)})
 
 
 def carry_note(run_id: str, commits: tuple[tuple[int, tuple[str, ...]], ...]) -> str:
@@ -29,6 +32,17 @@ def stage_commits(handle: DeltaHandle, staged: Version) -> Iterator[Commit]:
                 f"commit {number} of stage {staged.branch} is gone from its log", hint="cancel the run and plan again"
             )
         yield commit
+
+
+def changed(handle: DeltaHandle, version: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Paths of the files that one commit of the live table added and removed."""
+    commit = read_commit(handle.jvm, handle.log, int(version))
+    if commit is None:
+        raise Drifted(f"version {version} of {handle.name} is gone", hint="raise delta.logRetentionDuration")
+    return (
+        frozenset(handle.root.canonical(each["path"]) for each in commit.adds),
+        frozenset(handle.root.canonical(each["path"]) for each in commit.removes),
+    )
 
 
 def history(handle: DeltaHandle, stage: Stage) -> tuple[StageCommit, ...]:
@@ -67,10 +81,13 @@ def _told(staged: Version, commit: Commit) -> Iterator[StageCommit]:
 def _stage_commit(staged: Version, commit: Commit) -> StageCommit:
     added = tuple(staged.data_file(add).ref for add in commit.adds)
     copied = int(commit.info.get("operationMetrics", {}).get("numCopiedRows") or 0)
+    told = commit.note.get("backcast.merged")
+    merged = None if told is None else Merged(**told)
     return StageCommit(
         version=f"{staged.branch}@{commit.version}",
         chunk_ids=tuple(commit.note["backcast.chunks"]),
         token=int(commit.note["backcast.token"]),
-        rows=sum(file.rows for file in added) - copied,
+        rows=sum(file.rows for file in added) - copied if merged is None else merged.written,
         added=added,
+        merged=merged,
     )

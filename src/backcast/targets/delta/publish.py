@@ -41,7 +41,7 @@ def commit(handle: DeltaHandle, change: Change) -> str:
     or a removed file changed since. A change without any file is a commit too.
     """
     refuse_repeat(handle, change.fence)
-    swap = checked(handle, change)
+    swap = checked(handle, change, stay=False)
     head = swap.head
     now = int(time.time() * 1000)
     actions = [removal(file.add, now) for file in swap.out]

@@ -14,11 +14,13 @@ from uuid import uuid4
 from backcast import faults
 from backcast.errors import StateConflict
 from backcast.model.scope import Predicate
-from backcast.model.table import Stage, StageCommit, StageWrite
+from backcast.model.table import PublishMode, Stage, StageCommit, StageWrite
 from backcast.ports import Turn
 from backcast.spark.delta.handle import STAGES, DeltaHandle, Version
 from backcast.spark.predicates import to_sql
+from backcast.targets.delta.append import append_files
 from backcast.targets.delta.commits import find_commit, stage_note
+from backcast.targets.delta.merge import merge_files
 from backcast.targets.delta.publish import NOT_LANDED
 from backcast.targets.delta.replace_where import replace_where
 from backcast.targets.staging import staging_errors
@@ -38,13 +40,14 @@ _NOT_CARRIED_OVER = frozenset({"clustering", "domainMetadata", "changeDataFeed",
 """Features of the live table that say nothing about its files."""
 
 
-def open_stage(handle: DeltaHandle, stage: Stage, scope: Predicate) -> None:
-    """Write the first commit of the stage, unless it is there."""
+def open_stage(handle: DeltaHandle, stage: Stage, scope: Predicate | None) -> None:
+    """Write the first commit of the stage, unless it is there. Without a scope it names no file."""
     log = handle.stage_log(stage.branch)
     if handle.jvm.has_commit(log, 0):
         return
     base = handle.at(stage.base)
-    handle.jvm.create_log(log, _first_commit(base, base.files(scope).values()))
+    files = handle.scope_files(scope).at(base) if scope is not None else {}
+    handle.jvm.create_log(log, _first_commit(base, files.values()))
 
 
 def _first_commit(base: Version, files: Any) -> list[dict[str, Any]]:
@@ -66,7 +69,15 @@ def _protocol(base: Version) -> dict[str, Any]:
 
 
 def write_stage(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> StageCommit:
-    """Replace the predicate's rows on the stage in one commit; rows beside it in the same files are carried over.
+    """Replace the predicate's rows on the stage, or add or merge the rows, in one commit."""
+    with staging_errors(write, NOT_LANDED):
+        _WAYS[write.mode](handle, stage, write, rows, turn)
+    faults.point("chunk.after-commit")
+    return find_commit(handle, stage, write.token)
+
+
+def _replace(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> None:
+    """Rows beside the predicate in the same files are carried over.
 
     Delta tells writers of other partitions apart by itself. Where the predicate is about other columns, every file
     that somebody else adds might matter, and the job itself waits for its turn.
@@ -80,7 +91,8 @@ def write_stage(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: Data
     apart = {clause.column for clause in write.predicate.clauses} <= set(layout.partition_columns)
     note = stage_note(stage.run_id, write.chunk_ids, write.token)
     writer = replace_where(rows, where, note, (f"backcast:{stage.run_id}:{write.token}", 1))
-    with staging_errors(write, NOT_LANDED), nullcontext() if apart else turn():
+    with nullcontext() if apart else turn():
         writer.save(f"{handle.root.path}/{STAGES}/{stage.branch}")
-    faults.point("chunk.after-commit")
-    return find_commit(handle, stage, write.token)
+
+
+_WAYS = {PublishMode.REPLACE: _replace, PublishMode.APPEND: append_files, PublishMode.MERGE: merge_files}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from backcast.errors import Conflict, Refused
 from backcast.model.scope import Predicate
 from backcast.model.table import Change
-from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
+from backcast.spark.delta.handle import STAGES, DataFile, DeltaHandle, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +22,22 @@ class Swap:
     stay: tuple[DataFile, ...]
 
 
-def checked(handle: DeltaHandle, change: Change) -> Swap:
-    """Raises Refused when rows would double, and Conflict when a file to remove is not there any more."""
+def checked(handle: DeltaHandle, change: Change, *, stay: bool = True) -> Swap:
+    """Raises Refused when rows would double, and Conflict when a file to remove is not there any more.
+
+    The scope is not listed for who adds files of a stage beside whatever is there, and need not be told what stays.
+    """
     head = handle.at(change.head)
-    near = _near(handle, head, change.scope)
-    there = change.add & near.keys()
+    described = handle.at(change.add_from) if change.add else head
+    listed = stay or change.guard_rows or bool(change.remove) or described.branch is None
+    near = _near(handle, head, change.scope) if listed else {}
+    there = change.add & (near.keys() if listed else _staged(handle, head))
     if there:
         raise Refused(f"{len(there)} files to add are live already: their rows would double", file=min(there))
     live = _find(handle, head, change.scope, change.remove)
     gone = change.remove - live.keys()
     if gone:
         raise Conflict(f"{len(gone)} files to remove are not live any more", file=min(gone))
-    described = handle.at(change.add_from) if change.add else head
     found = _find(handle, described, change.scope, change.add)
     unknown = change.add - found.keys()
     if unknown:
@@ -45,6 +49,16 @@ def checked(handle: DeltaHandle, change: Change) -> Swap:
         come=tuple(found[path] for path in sorted(found)),
         stay=tuple(near[path] for path in sorted(near.keys() - live.keys())),
     )
+
+
+def _staged(handle: DeltaHandle, head: Version) -> frozenset[str]:
+    """Files of the table that came from a stage, whichever that was."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql import functions as F
+
+    listed = DataFrame(head.snapshot.allFiles().toDF(), handle.spark).select("path")
+    found = listed.where(F.col("path").contains(f"{STAGES}/")).collect()
+    return frozenset(head.root.canonical(row[0]) for row in found)
 
 
 def _find(handle: DeltaHandle, version: Version, near: Predicate, paths: frozenset[str]) -> dict[str, DataFile]:

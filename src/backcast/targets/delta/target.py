@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class DeltaTarget(DeltaReader):
     """A table under management. Only `commit` changes what its readers see; none of it alters a table property."""
 
-    def open_stage(self, stage: Stage, scope: Predicate = EVERYTHING) -> None:
+    def open_stage(self, stage: Stage, scope: Predicate | None = EVERYTHING) -> None:
         with self._errors("opening a stage on"):
             staging.open_stage(self._handle, stage, scope)
 
@@ -76,6 +76,10 @@ class DeltaTarget(DeltaReader):
     def probe(self, fence: str) -> str | None:
         with self._errors("looking for a commit on"):
             return publish.probe(self._handle, fence)
+
+    def changed(self, version: str) -> tuple[frozenset[str], frozenset[str]]:
+        with self._errors("looking at a commit on"):
+            return commits.changed(self._handle, version)
 
     def rewritten(self, version: str) -> Rewrite | None:
         with self._errors("looking at a commit on"):

@@ -14,6 +14,7 @@ from backcast.spark.gateway import NOT_LANDED, causes, find_cause, is_jvm_error
 from backcast.spark.iceberg.expressions import to_expression
 from backcast.spark.iceberg.files import data_files
 from backcast.spark.iceberg.handle import TableHandle, ref_of
+from backcast.targets.iceberg.additions import live_already, new_files
 
 CHANGE = "backcast.change"
 """Property that names the kind of change: publish or undo."""
@@ -64,19 +65,23 @@ def _check(table: Any, change: Change) -> None:
 
 def _files(handle: TableHandle, table: Any, change: Change, scope: Any) -> tuple[list[Any], list[Any]]:
     """The files to remove, as the head describes them, and to add, as `add_from` does, each with its statistics."""
+    if not change.remove and not change.guard_rows:
+        added = new_files(handle, table, change)
+        if added is not None:
+            return [], added
     live = _Described(handle, table, change.head, scope)
     there = [path for path in change.add if path in live.near]
     if there:
-        raise Refused(f"{len(there)} files to add are live already: their rows would double", file=there[0])
+        raise live_already(there)
     removed = live.find(change.remove)
     gone = change.remove - removed.keys()
     if gone:
         raise Conflict(f"{len(gone)} files to remove are not live any more", file=min(gone))
-    added = _Described(handle, table, change.add_from, scope).find(change.add)
-    unknown = change.add - added.keys()
+    found = _Described(handle, table, change.add_from, scope).find(change.add)
+    unknown = change.add - found.keys()
     if unknown:
         raise Refused(f"{len(unknown)} files to add are not in version {change.add_from}", file=min(unknown))
-    return [removed[path] for path in sorted(removed)], [added[path] for path in sorted(added)]
+    return [removed[path] for path in sorted(removed)], [found[path] for path in sorted(found)]
 
 
 class _Described:

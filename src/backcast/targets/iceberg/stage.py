@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from backcast import faults
 from backcast.errors import Conflict, StateConflict
-from backcast.model.table import Stage, StageCommit, StageWrite
+from backcast.model.table import PublishMode, Stage, StageCommit, StageWrite
 from backcast.ports import Turn
 from backcast.spark.iceberg.handle import TableHandle, head_of, parent_of, ref_of, snapshot_of
+from backcast.targets.iceberg.append import append_files
 from backcast.targets.iceberg.commits import find_commit
+from backcast.targets.iceberg.merge import merge_files
 from backcast.targets.iceberg.replace import replace_files, replace_rows
 from backcast.targets.iceberg.retries import REF_ATTEMPTS, retrying
 from backcast.targets.staging import staging_errors
@@ -60,12 +62,19 @@ def _open_on_empty(handle: TableHandle, table: Any, stage: Stage) -> None:
     raise Conflict(f"{handle.name} was empty at the base and is not any more", hint="plan again", table=handle.name)
 
 
+def _replace(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> None:
+    replace = replace_rows if write.exact else replace_files
+    replace(handle, stage, write, rows, turn)
+
+
+_WAYS = {PublishMode.REPLACE: _replace, PublishMode.APPEND: append_files, PublishMode.MERGE: merge_files}
+
+
 def write_stage(handle: TableHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> StageCommit:
-    """Replace the predicate's rows on the branch. Whatever is not a lost race fails the chunks."""
+    """Replace the predicate's rows on the branch, or add or merge the rows. What is no lost race fails the chunks."""
     if ref_of(handle.load(), stage.branch) is None:
         raise StateConflict(f"there is no branch {stage.branch}", hint="run the same command again")
-    replace = replace_rows if write.exact else replace_files
     with staging_errors(write, frozenset({"CommitFailedException"})):
-        replace(handle, stage, write, rows, turn)
+        _WAYS[write.mode](handle, stage, write, rows, turn)
     faults.point("chunk.after-commit")
     return find_commit(handle, stage, write.token)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class IcebergTarget(IcebergReader):
     """A table under management. Only `commit` changes what its readers see; none of it alters a table property."""
 
-    def open_stage(self, stage: Stage, scope: Predicate = EVERYTHING) -> None:
+    def open_stage(self, stage: Stage, scope: Predicate | None = EVERYTHING) -> None:
         """A branch holds the whole table at no cost, so the scope is of no interest."""
         with self._errors("opening a stage on"):
             staging.open_stage(self._handle, stage)
@@ -74,6 +74,10 @@ class IcebergTarget(IcebergReader):
     def probe(self, fence: str) -> str | None:
         with self._errors("looking for a commit on"):
             return publish.probe(self._handle, fence)
+
+    def changed(self, version: str) -> tuple[frozenset[str], frozenset[str]]:
+        with self._errors("looking at a commit on"):
+            return commits.changed(self._handle, version)
 
     def rewritten(self, version: str) -> Rewrite | None:
         """Iceberg's interface for exact commits is public: nothing is ever rewritten."""

@@ -1,0 +1,65 @@
+"""Findings about inputs that are logs: whether the log still has what the window needs, and will when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from backcast.model.finding import Finding, block, note, warn
+from backcast.model.log import LogPin
+from backcast.model.manifest import InputPin, LivePolicy, Settings, Survival
+from backcast.model.words import many
+
+_MOST_NAMED = 3
+
+
+def log_findings(inputs: Iterable[InputPin], settings: Settings) -> list[Finding]:
+    """What the logs among the inputs say."""
+    return [finding for pin in inputs if pin.log is not None for finding in _found(pin, pin.log, settings)]
+
+
+def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
+    if pin.survival in (Survival.GONE, Survival.PARTIAL):
+        what = "all" if pin.survival is Survival.GONE else "a part"
+        yield block(
+            "log.gone" if pin.survival is Survival.GONE else "log.partial",
+            f"retention has removed {what} of what input {pin.name} needs: {_missing(log)}",
+            "ask for a window that the log still has, or declare an archive for the source",
+        )
+    elif pin.survival is Survival.AT_RISK:
+        yield warn(
+            "log.at-risk",
+            f"retention may remove the first records of {log.topic} at {pin.survives_until:%Y-%m-%d %H:%M} UTC,"
+            " before the run may end",
+            f"raise retention.ms of {log.topic} until the run is over, or run it now",
+        )
+    elif pin.survival is Survival.UNKNOWN:
+        yield note(
+            "log.survival-unknown",
+            f"nobody can say how long {log.topic} keeps these records",
+            "run soon, or declare an archive for the source",
+        )
+    if not log.to_end:
+        yield note(
+            "log.slack",
+            f"input {pin.name} is read by record time with the declared slack: a record of the window that was written"
+            " later than that is not read",
+            "nothing to do when producers are never that late; else set `to_end: true` on the source",
+        )
+    if "compact" in log.cleanup:
+        yield note(
+            "log.compacted",
+            f"{log.topic} is compacted: records that newer ones of their key have replaced may be missing already",
+            "nothing to do when only the last record of a key counts; else read from an archive",
+        )
+    if settings.live_policy is LivePolicy.RESTAGE:
+        yield block(
+            "policy.restage-needs-tables",
+            f"live policy `restage` reads newer inputs for some chunks, and input {pin.name} is a log",
+            "use `live: fail` or `live: keep`",
+        )
+
+
+def _missing(log: LogPin) -> str:
+    named = [f"{each.partition}={each.start}..{each.end}" for each in log.missing[:_MOST_NAMED]]
+    more = len(log.missing) - _MOST_NAMED
+    return f"offsets {', '.join(named)}" + (f" and of {many(more, 'partition')} more" if more > 0 else "")

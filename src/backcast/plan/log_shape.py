@@ -1,0 +1,127 @@
+"""The shape of a run that appends or merges what a topic holds: slices of offsets instead of windows of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from backcast.errors import InvalidRequest
+from backcast.model.finding import Finding, block, warn
+from backcast.model.log import LogPin
+from backcast.model.manifest import ChunkPlan, CodeIdentity, InputPin, Manifest
+from backcast.model.pipeline import InputSpec, PipelineSpec
+from backcast.model.request import Request
+from backcast.model.run import Run
+from backcast.model.scope import EVERYTHING
+from backcast.model.source import LogSource
+from backcast.model.table import PublishMode
+from backcast.model.time import Interval
+from backcast.model.words import many
+
+MOST_SLICES = {PublishMode.APPEND: 60, PublishMode.MERGE: 1}
+"""Of one key only the newest record may be merged, and the older one may lie in a later slice."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def driving_log(spec: PipelineSpec) -> InputSpec:
+    """The input whose offsets cut the run into chunks. Raises InvalidRequest unless there is exactly one."""
+    logs = [each for each in spec.inputs if isinstance(each.dataset, LogSource)]
+    mode = spec.settings.publish_mode
+    if len(logs) != 1:
+        raise InvalidRequest(
+            f"pipeline {spec.name} publishes by {mode}, which needs exactly one input that is a topic; it has"
+            f" {len(logs)}",
+            hint="use `publish: {mode: replace}`, or read one topic",
+        )
+    windowed = [each.name for each in spec.inputs if each.windowed and each not in logs]
+    if windowed:
+        raise InvalidRequest(
+            f"pipeline {spec.name} is cut by offsets: nobody can say which part of input {windowed[0]} a chunk needs",
+            hint=f"read it whole: inputs: {{{windowed[0]}: {{dataset: ..., window: all}}}}",
+        )
+    return logs[0]
+
+
+def slice_chunks(pin: InputPin, window: Interval | None, now: datetime) -> tuple[ChunkPlan, ...]:
+    """One chunk for each slice that was pinned."""
+    if pin.log is None:
+        raise InvalidRequest(f"input {pin.name} is no topic")
+    when = window or Interval(start=_EPOCH, end=now)
+    return tuple(ChunkPlan(id=name, window=when, predicate=EVERYTHING) for name in pin.log.slices)
+
+
+def refuse_log_options(request: Request, mode: PublishMode) -> None:
+    """A window of event time is what `replace` needs; offsets only say what is read."""
+    given = [name for name in ("offsets", "record_time", "checkpoint") if getattr(request, name) is not None]
+    if mode is PublishMode.REPLACE and given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise InvalidRequest(
+            f"{option} says what to read, and `publish: {{mode: replace}}` needs to know which rows to replace",
+            hint="ask for a window with --from and --to, or use mode append or merge",
+        )
+    if len(given) > 1 or (given and (request.start or request.dates)):
+        raise InvalidRequest(
+            "give one of --from and --to, --on, --offsets, --record-time and --checkpoint", hint="leave out the others"
+        )
+
+
+def merge_findings(spec: PipelineSpec) -> list[Finding]:
+    if spec.settings.publish_mode is not PublishMode.MERGE:
+        return []
+    lacking = [name for name, value in (("key", spec.output.key), ("version", spec.output.version)) if not value]
+    return [
+        block(
+            "merge.needs-key-and-version",
+            f"merging needs `{name}` on dataset {spec.output.name}: which rows are the same, and which is newer",
+            f"declare `{name}` under datasets.{spec.output.name}",
+        )
+        for name in lacking
+    ]
+
+
+def repeat_findings(
+    code: CodeIdentity, inputs: tuple[InputPin, ...], published: Iterable[tuple[Run, Manifest]]
+) -> list[Finding]:
+    """Appends of the same offsets that the table has already. The same code would add the same rows once more."""
+    found = []
+    for run, other in published:
+        pairs = zip(inputs, other.inputs, strict=False)
+        shared = sum(_shared(one.log, two.log) for one, two in pairs if one.log is not None and two.log is not None)
+        if not shared:
+            continue
+        if _is_same(code, other.code) and [*map(_reads, inputs)] == [*map(_reads, other.inputs)]:
+            found.append(
+                block(
+                    "append.already-there",
+                    f"run {run.run_id} has appended exactly these offsets with exactly this code",
+                    f"nothing to do; to append them anew, take that back first: backcast undo {run.run_id}",
+                )
+            )
+        else:
+            found.append(
+                warn(
+                    "append.overlap",
+                    f"run {run.run_id} has appended {many(shared, 'offset')} of these already",
+                    f"their rows will be there twice; to avoid that: backcast undo {run.run_id}, or ask for others",
+                )
+            )
+    return found
+
+
+def _is_same(one: CodeIdentity, other: CodeIdentity) -> bool:
+    names = ("transform", "version", "files", "packages", "config")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def _reads(pin: InputPin) -> object:
+    """What of an input decides the rows."""
+    return (pin.identity.uuid, pin.version) if pin.log is None else (pin.log.topic_id, pin.log.ranges)
+
+
+def _shared(one: LogPin, other: LogPin) -> int:
+    """Offsets that both read."""
+    if one.topic_id != other.topic_id:
+        return 0
+    theirs = {each.partition: each for each in other.ranges}
+    both = ((each, theirs[each.partition]) for each in one.ranges if each.partition in theirs)
+    return sum(max(0, min(ours.end, their.end) - max(ours.start, their.start)) for ours, their in both)

@@ -1,0 +1,141 @@
+"""Offsets as people and Spark write them.
+
+0=100..200,1=50..                     of these partitions; a side that is left out is the log's start or end
+earliest, earliest..latest            every partition
+{"orders":{"0":23,"1":-2}}            as Spark writes it: from there to the log's end; -2 earliest, -1 latest
+{"orders":{"0":23}}..{"orders":{"0":40}}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from backcast.errors import InvalidRequest, UnknownName
+from backcast.model.log import OffsetRange, PartitionState, Ranges, TopicFacts
+
+Bound = int | str
+"""An offset, `earliest` or `latest`."""
+_WORDS = ("earliest", "latest")
+_SPARK_WORDS = {-2: "earliest", -1: "latest"}
+_ITEM = re.compile(r"(?P<partition>\d+)=(?P<start>[^.]*)\.\.(?P<end>[^.]*)", re.ASCII)
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+_EXAMPLE = 'write 0=100..200,1=50.. or earliest..latest, or what Spark writes: {"topic":{"0":100}}'
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOffsets:
+    """Bounds by partition, before anybody asked the brokers. None: the same bounds for every partition."""
+
+    bounds: Mapping[int, tuple[Bound, Bound]] | None
+    every: tuple[Bound, Bound] = ("earliest", "latest")
+
+
+def parse_offsets(text: str, topic: str) -> AskedOffsets:
+    """Raises InvalidRequest, which names the part that cannot be read."""
+    text = text.strip()
+    if text.startswith("{") or text.split("..")[0] in _WORDS:
+        return _sides(text, topic)
+    return AskedOffsets(_items(text))
+
+
+def resolve_offsets(asked: AskedOffsets, facts: TopicFacts) -> Ranges:
+    """Literal offsets. A start below the log's is kept, for retention to judge; an end above it is refused.
+
+    Raises UnknownName for a partition that the topic does not have and InvalidRequest for bounds out of order.
+    """
+    known = {each.partition: each for each in facts.partitions}
+    wanted = dict.fromkeys(known, asked.every) if asked.bounds is None else asked.bounds
+    for number in sorted(set(wanted) - set(known)):
+        hint = f"it has {len(known)}, from 0"
+        raise UnknownName(f"topic {facts.topic} has no partition {number}", hint=hint, kind="partition", name=number)
+    return tuple(_resolved(wanted[number], known[number]) for number in sorted(wanted))
+
+
+def format_ranges(ranges: Ranges) -> str:
+    """`0=100..200,1=50..80`, which `parse_offsets` reads."""
+    return ",".join(f"{each.partition}={each.start}..{each.end}" for each in ranges)
+
+
+def _items(text: str) -> dict[int, tuple[Bound, Bound]]:
+    found: dict[int, tuple[Bound, Bound]] = {}
+    for position, item in enumerate(text.split(","), start=1):
+        match = _ITEM.fullmatch(item.strip())
+        if match is None or not _NUMBER.fullmatch(match["partition"]):
+            raise InvalidRequest(
+                f"offsets, part {position}: {item.strip()!r} is not PARTITION=START..END", hint=_EXAMPLE
+            )
+        number = int(match["partition"])
+        if number in found:
+            raise InvalidRequest(f"offsets, part {position}: partition {number} is named twice", hint=_EXAMPLE)
+        place = f"offsets, part {position} (partition {number})"
+        found[number] = (
+            _bound(match["start"], "earliest", f"{place}, start"),
+            _bound(match["end"], "latest", f"{place}, end"),
+        )
+    return found
+
+
+def _bound(text: str, otherwise: str, place: str) -> Bound:
+    word = text.strip() or otherwise
+    if word in _WORDS:
+        return word
+    if not _NUMBER.fullmatch(word):
+        raise InvalidRequest(f"{place}: {word!r} is not an offset", hint=_EXAMPLE)
+    return int(word)
+
+
+def _sides(text: str, topic: str) -> AskedOffsets:
+    first, _, last = text.partition("..")
+    start, end = _side(first, topic, "start"), _side(last or "latest", topic, "end")
+    if isinstance(start, str):
+        if isinstance(end, str):
+            return AskedOffsets(None, (start, end))
+        return AskedOffsets({number: (start, bound) for number, bound in end.items()})
+    if isinstance(end, str):
+        return AskedOffsets({number: (bound, end) for number, bound in start.items()})
+    if set(start) != set(end):
+        odd = min(set(start) ^ set(end))
+        raise InvalidRequest(f"offsets: only one side names partition {odd}", hint="name the same on both sides")
+    return AskedOffsets({number: (bound, end[number]) for number, bound in start.items()})
+
+
+def _side(text: str, topic: str, place: str) -> str | dict[int, Bound]:
+    if text in _WORDS:
+        return text
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise InvalidRequest(
+            f"offsets, {place}: {text!r} is neither JSON nor earliest nor latest", hint=_EXAMPLE
+        ) from error
+    return spark_offsets(document, topic, f"offsets, {place}")
+
+
+def spark_offsets(document: Any, topic: str, place: str) -> dict[int, Bound]:
+    """What Spark writes about one topic: `{"topic":{"0":100}}`. Raises InvalidRequest, which begins with the place."""
+    if not isinstance(document, dict) or not isinstance(document.get(topic), dict):
+        raise InvalidRequest(f'{place}: there is no {{"{topic}": {{PARTITION: OFFSET}}}}', hint=_EXAMPLE)
+    found: dict[int, Bound] = {}
+    for name, offset in document[topic].items():
+        if not _NUMBER.fullmatch(str(name)):
+            raise InvalidRequest(f"{place}: {name!r} is not a partition", hint=_EXAMPLE)
+        if not isinstance(offset, int) or isinstance(offset, bool) or offset < -2:
+            raise InvalidRequest(f"{place}, partition {name}: {offset!r} is not an offset", hint=_EXAMPLE)
+        found[int(name)] = _SPARK_WORDS.get(offset, offset)
+    return found
+
+
+def _resolved(bounds: tuple[Bound, Bound], state: PartitionState) -> OffsetRange:
+    words = {"earliest": state.log_start, "latest": state.log_end}
+    start, end = (each if isinstance(each, int) else words[each] for each in bounds)
+    where = f"partition {state.partition}"
+    if end > state.log_end:
+        hint = f"leave the end out for all that there is: {state.partition}={start}.."
+        raise InvalidRequest(f"{where} ends at offset {state.log_end}, before {end}", hint=hint)
+    if start > end:
+        raise InvalidRequest(f"{where}: it would start at {start} and end before, at {end}", hint="swap the two")
+    return OffsetRange(partition=state.partition, start=start, end=end)

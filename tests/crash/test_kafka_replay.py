@@ -1,0 +1,56 @@
+"""A replay that dies again and again: every record of the topic is in the table once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backcast.control import ControlPlane
+from backcast.model.request import Request
+from backcast.model.states import RunState
+from backcast.project.config import load_project
+from backcast.testing.faults import SimulatedCrash, crash_at
+from backcast.testing.kafka import KafkaBroker
+from backcast.testing.orders import Orders, rows_of, spread
+from tests.crash.life import DoomedWiring
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEATHS = {
+    "run": ("chunk.before-commit", "chunk.after-commit", "chunk.after-record", "run.before-staged"),
+    "publish": ("publish.before-commit", "publish.after-commit", "publish.after-record"),
+}
+LIVE = (1000, "2026-01-01", "9.00")
+
+
+def test_slices_of_a_topic_are_appended_once_whatever_dies(
+    tmp_path: Path,
+    spark: SparkSession,
+    broker: KafkaBroker,
+    namespace: str,
+    lake_root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is removed by an append, so nothing but its fence and its tokens keeps a repeat from doubling rows."""
+    monkeypatch.setattr("backcast.sources.kafka.input._RECORDS_A_CHUNK", 12)
+    orders = Orders.create(tmp_path, spark, broker, namespace, lake_root)
+    orders.configure(pipeline="publish: {mode: append}")
+    sent = list(spread(3, 12))
+    orders.send(sent)
+    spark.sql(f"INSERT INTO {orders.table} VALUES (1000, 'S', TIMESTAMP'2026-01-01 00:00:00Z', 9.00, DATE'2026-01-01')")
+    plan = orders.open().plan(Request(pipeline="orders", offsets="earliest", requested_by="tests"))
+    assert [chunk.id for chunk in plan.manifest.chunks] == ["slice-1", "slice-2", "slice-3"]
+    for verb, points in DEATHS.items():
+        for point in points:
+            control = ControlPlane(DoomedWiring(load_project(tmp_path)))
+            with crash_at(point), pytest.raises(SimulatedCrash, match=point):
+                getattr(control, verb)(plan.run_id)
+        done = getattr(orders.open(), verb)(plan.run_id)
+        assert verb == "publish" or done.state is RunState.ACCEPTED, done.detail
+    assert orders.rows() == rows_of(sent, "2026-01-01", "2026-02-01") + Counter([LIVE])
+    orders.open().undo(plan.run_id)
+    assert orders.rows() == Counter([LIVE])

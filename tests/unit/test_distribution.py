@@ -1,0 +1,87 @@
+"""Rows are shuffled before they are written only where the inputs' files do not keep them together already."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from backcast.model.column import TimeColumn, TimeKind
+from backcast.model.manifest import InputPin, Survival
+from backcast.model.pipeline import Dataset, InputSpec, Relation
+from backcast.model.table import PartitionField, TableIdentity
+from backcast.model.time import Grain
+from backcast.plan.distribution import arrive_together
+from backcast.plan.windows import Partitioning, partitioning
+
+DAY = TimeColumn(column="day", kind=TimeKind.DATE)
+AT = TimeColumn(column="at")
+MIB = 1024**2
+
+
+def field(source: str, transform: str) -> PartitionField:
+    return PartitionField(source=source, transform=transform, name=source)
+
+
+def output(*fields: PartitionField, column: TimeColumn = DAY) -> Partitioning:
+    return partitioning(column, fields)
+
+
+def read(
+    *fields: PartitionField, files: int = 10, size: int = 0, column: TimeColumn = DAY
+) -> tuple[InputSpec, InputPin]:
+    table = "lake.shop.events"
+    identity = TableIdentity(
+        name=table, format="iceberg", format_version=2, uuid="u", columns=(), partition_fields=fields, spec_id=0
+    )
+    pin = InputPin(
+        name="events",
+        dataset="events",
+        identity=identity,
+        version="1",
+        windowed=True,
+        survival=Survival.OK,
+        survives_until=datetime(2026, 1, 1, tzinfo=UTC),
+        files=files,
+        rows=1,
+        bytes=size,
+    )
+    return InputSpec("events", Dataset("events", table, time=column, grain=Grain.DAY)), pin
+
+
+BY_DAY = field("day", "identity")
+
+
+def test_files_that_lie_in_one_day_each_keep_rows_of_a_day_together() -> None:
+    assert arrive_together([read(BY_DAY)], output(BY_DAY), 10)
+    assert arrive_together([read(BY_DAY)], output(field("day", "month")), 10)
+
+
+@pytest.mark.parametrize(
+    ("why", "given", "out"),
+    [
+        ("the input is not partitioned by time", read(), output(BY_DAY)),
+        ("a file may hold every day of its month", read(field("day", "month")), output(BY_DAY)),
+        ("the output is not partitioned by time", read(BY_DAY), output()),
+        ("many small files would become as many", read(BY_DAY, files=21, size=21 * MIB), output(BY_DAY)),
+        (
+            "a day in UTC is no day in Tokyo",
+            read(field("at", "day"), column=AT),
+            output(BY_DAY, column=TimeColumn(column="day", kind=TimeKind.DATE, zone="Asia/Tokyo")),
+        ),
+    ],
+)
+def test_otherwise_rows_are_brought_together_first(
+    why: str, given: tuple[InputSpec, InputPin], out: Partitioning
+) -> None:
+    assert not arrive_together([given], out, 10), why
+
+
+def test_many_big_files_need_no_shuffle_either() -> None:
+    assert arrive_together([read(BY_DAY, files=500, size=500 * 64 * MIB)], output(BY_DAY), 10)
+
+
+def test_reference_data_does_not_count_and_alone_tells_nothing() -> None:
+    whole = InputSpec("codes", Relation("codes", "lake.shop.codes"), windowed=False)
+    assert arrive_together([read(BY_DAY), (whole, read()[1])], output(BY_DAY), 10)
+    assert not arrive_together([(whole, read()[1])], output(BY_DAY), 10)
