@@ -19,6 +19,7 @@ from backcast.held import HeldRun, quiet
 from backcast.model.diff import Diff
 from backcast.model.evidence import Evidence
 from backcast.model.finding import Severity
+from backcast.model.quarantine import QuarantinedRecord, QuarantinedRun, quarantined
 from backcast.model.report import GcReport, OnProgress, Plan, Status
 from backcast.model.run import Event, Publication, Run, lease_name, worker_lease_name
 from backcast.model.stage import recorded_base, recorded_stage, recorded_staged, stages_of
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 Runs = list[Run]
 Events = list[Event]
 Probes = list["Probe"]
+Quarantined = list[QuarantinedRun]
+QuarantinedRecords = list[QuarantinedRecord]
 """Named, because inside the class `list` is the verb."""
 _CANCEL_WAIT = 120.0
 
@@ -159,7 +162,7 @@ class ControlPlane:
             raise StateConflict(f"run {run.run_id} is {run.state}: its stage is gone", hint="plan it again")
         events = reader.events(run.run_id)
         manifest = reader.manifest(run.run_id)
-        return diff_step(
+        found = diff_step(
             run.run_id,
             manifest,
             recorded_stage(run.run_id, events),
@@ -168,6 +171,7 @@ class ControlPlane:
             self.world.target(run.dataset),
             self.world.engine(),
         )
+        return found.model_copy(update={"publishable": run.state is RunState.ACCEPTED})
 
     def publish(self, run_id: str, on_progress: OnProgress = quiet) -> Publication:
         """Make the validated stage visible in one commit; what live rows reached is staged again if the plan allows.
@@ -262,6 +266,19 @@ class ControlPlane:
         """Which offsets of a declared topic hold a window of event time, and how disordered they are."""
         return self.world.kafka_window(topic, event_time, to_end=to_end)
 
+    def quarantined(self, *, limit: int = 50) -> Quarantined:
+        """Which of the newest runs met records that could not be decoded. Needs no Spark."""
+        reader = self.world.reader()
+        return [found for run in reader.runs(limit=limit) for found in quarantined(run, reader.events(run.run_id))]
+
+    @jvm_errors("reading the quarantine")
+    def quarantined_records(self, run_id: str, *, limit: int = 20) -> QuarantinedRecords:
+        """The first records that the run could not decode, by their place in the log."""
+        reader = self.world.reader()
+        run = reader.run(run_id)
+        names = [pin.dataset for pin in reader.manifest(run.run_id).inputs if pin.log is not None]
+        return self.world.quarantined_records(run.run_id, names, limit)
+
     def doctor(self) -> Probes:
         """What works, what does not, what to do."""
         return self.world.doctor()
@@ -317,6 +334,13 @@ class ControlPlane:
         held = reader.holder(lease_name(run_id))
         if held is None or self.world.ended(held.holder):
             return
+        me = self.world.holder()
+        if (me.host, me.pid) == (held.holder.host, held.holder.pid):
+            raise LeaseHeld(
+                f"this process itself holds {run_id}, from a call that is under way or that lost the store",
+                hint="repeat it when that call is over, or in half a minute when its lease has ended",
+                lease=held,
+            )
         who = f"{held.holder.owner} ({held.holder.process})"
         help_it = f"; to help it compute: backcast worker {run_id}"
         hint = f"backcast wait {run_id}{help_it if reader.run(run_id).state is RunState.RUNNING else ''}"

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec
+    from backcast.model.quarantine import QuarantinedRecord
     from backcast.model.report import Probe
     from backcast.model.run import Holder
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
@@ -73,6 +74,9 @@ class World(Protocol):
 
     def ended(self, holder: Holder) -> bool:
         """True when that process is known to be gone; a JVM that outlived it is ended first. False while it may act."""
+
+    def quarantined_records(self, run_id: str, sources: list[str], limit: int) -> list[QuarantinedRecord]:
+        """The first records of these sources that the run could not decode."""
 
     def doctor(self) -> list[Probe]:
         """What works, what does not, what to do."""

@@ -91,6 +91,10 @@ def test_what_cannot_be_decoded_fails_the_chunk_unless_it_has_a_place(orders: Or
     assert orders.rows() == rows_of(sent, "2026-01-02", "2026-01-04")
     found = orders.spark.table(kept).collect()
     assert [(row["run_id"], bytes(row["value"])) for row in found] == [(plan.run_id, b"{not json")]
+    assert [(each.run_id, each.input, each.records) for each in control.quarantined()] == [(plan.run_id, "orders", 1)]
+    (record,) = control.quarantined_records(plan.run_id)
+    assert (record.topic, record.partition, record.value) == (orders.topic, 0, "{not json")
+    assert record.reason
 
 
 def test_retention_and_a_topic_that_was_made_again_stop_a_run_before_it_reads(orders: Orders) -> None:

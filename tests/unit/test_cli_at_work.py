@@ -16,6 +16,7 @@ from backcast.model.run import lease_name, worker_lease_name
 from backcast.model.states import RunState
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
+from backcast.spark import processes
 from backcast.testing.samples import sample_manifest
 from tests.unit.test_cli_child import Scripted, project, scripted
 
@@ -68,8 +69,16 @@ def test_a_second_driver_is_refused_before_it_starts_spark(project: Path, run_id
         runs = world.store().runs
         for state in (RunState.APPROVED, RunState.RUNNING):
             runs.transition(runs.run(run_id), state)
-        world.store().leases.acquire(lease_name(run_id), world.holder(), 60)
+        mine = world.holder()
+        another = processes.identify(os.getppid())
+        assert another is not None
+        theirs = mine.model_copy(update={"pid": another.pid, "started": another.started})
+        lease = world.store().leases.acquire(lease_name(run_id), theirs, 60)
         with pytest.raises(LeaseHeld, match="right now") as caught:
             ControlPlane(world).run(run_id)
         assert f"backcast worker {run_id}" in str(caught.value.hint)
+        world.store().leases.release(lease)
+        world.store().leases.acquire(lease_name(run_id), mine, 60)
+        with pytest.raises(LeaseHeld, match="this process itself holds"):
+            ControlPlane(world).run(run_id)
         assert world._spark is None

@@ -232,6 +232,8 @@ def test_a_diff_shows_what_changes_and_folds_what_does_not() -> None:
     ]
     diff = Diff(run_id="r", base="1", staged="2", partitions=tuple(parts))
     page = shown(render_diff(diff))
+    assert "backcast publish r" in page
+    assert "backcast publish r" not in shown(render_diff(diff.model_copy(update={"publishable": False})))
     lines = [flat(line) for line in page.splitlines()]
     assert "2025-01-01 .. 2025-01-28 280 280 0 28 chunks same" in lines
     assert any(line.startswith("2025-01-29 10 8 -2 ") and line.endswith(" changed") for line in lines)

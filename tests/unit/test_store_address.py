@@ -54,7 +54,7 @@ def test_an_address_from_the_environment_may_hold_a_password_which_is_shown_nowh
 
 def test_a_variable_that_is_not_set_is_missed_when_the_store_is_opened(tmp_path: Path) -> None:
     loaded = with_store(tmp_path, "postgresql://ann:${PW}@db/runs")
-    with pytest.raises(ConfigError, match=r"backcast\.yaml:2: store: the environment variable PW is not set"):
+    with pytest.raises(ConfigError, match=r"backcast\.yaml:2: store: the environment variable PW is not set$"):
         store_url(loaded)
 
 

@@ -29,10 +29,15 @@ GROUPS: dict[str, dict[str, str]] = {
     "Kafka": {
         "kafka offsets": "Say which offsets of a topic a moment falls on.",
         "kafka window": "Find the offsets that hold a window of event time.",
+        "quarantine list": "List runs that met records which could not be decoded.",
+        "quarantine show": "Show the records of a run that could not be decoded, and why.",
     },
 }
 
 SUMMARIES: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
 """Names have one or two words."""
-FAMILIES: dict[str, str] = {"kafka": "Look at a declared topic; nothing is changed."}
+FAMILIES: dict[str, str] = {
+    "kafka": "Look at a declared topic; nothing is changed.",
+    "quarantine": "Look at records that could not be decoded; nothing is changed.",
+}
 """First words of commands that have two."""

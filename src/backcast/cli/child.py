@@ -126,6 +126,8 @@ def _perform_on_run(control: ControlPlane, verb: RunVerb, given: dict[str, Any],
             return control.validate(run_id)
         case "diff":
             return control.diff(run_id)
+        case "quarantine-show":
+            return control.quarantined_records(run_id, limit=given["limit"])
         case "publish":
             return control.publish(run_id, on_progress)
         case "undo":

@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-RunVerb = Literal["run", "worker", "retry", "validate", "diff", "publish", "undo", "cancel"]
+RunVerb = Literal["run", "worker", "retry", "validate", "diff", "publish", "undo", "cancel", "quarantine-show"]
 """About one run, which exists."""
 Verb = Literal[RunVerb, "plan", "gc", "kafka-window", "doctor"]
 VERBS: tuple[str, ...] = get_args(Verb)

@@ -31,6 +31,8 @@ class Diff(Document):
     base: str | None
     staged: str
     partitions: tuple[PartitionDiff, ...]
+    publishable: bool = True
+    """Whether the run waits for its publish; False once that has happened, or cannot."""
 
     def count(self, status: DiffStatus) -> int:
         return sum(1 for each in self.partitions if each.status == status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -59,5 +60,6 @@ def filled(project: Project) -> str:
     fill = project.interpolation.text
     result = fill(head, ("store",), place, problems, encode=lambda value: quote(value, safe=""))
     result += fill(text.removeprefix(head), ("store",), place, problems)
-    raise_problems(problems)
+    # A password with a default in the file would be refused: do not offer it.
+    raise_problems([replace(each, text=each.text.partition("; write ")[0]) for each in problems])
     return result

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec
+    from backcast.model.quarantine import QuarantinedRecord
     from backcast.model.report import Probe
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Target
@@ -170,6 +171,17 @@ class Wiring:
         if holder.jvm_pid is not None and holder.jvm_started is not None:
             processes.end(processes.ProcessIdentity(holder.jvm_pid, holder.jvm_started))
         return True
+
+    def quarantined_records(self, run_id: str, sources: list[str], limit: int) -> list[QuarantinedRecord]:
+        from backcast.sources.kafka.quarantine import shown_records
+
+        places = [self.project.log_source(name).quarantine for name in sources]
+        found = [
+            record
+            for table in sorted({each.table for each in places if each is not None})
+            for record in shown_records(self.spark(), table, run_id, limit)
+        ]
+        return found[:limit]
 
     def doctor(self) -> list[Probe]:
         from backcast.project.doctor import examine

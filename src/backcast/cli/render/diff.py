@@ -29,7 +29,7 @@ def render_diff(diff: Diff, *, everything: bool = False) -> RenderableType:
         text((f"{count(hidden, 'more chunk')} differ; --all shows them", CAREFUL)) if hidden else None,
         text(""),
         _totals(diff),
-        command(f"backcast publish {diff.run_id}"),
+        command(f"backcast publish {diff.run_id}") if diff.publishable else None,
     )
 
 

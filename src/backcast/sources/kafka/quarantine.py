@@ -16,6 +16,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from backcast.model.coverage import Status
 from backcast.model.log import Ranges
+from backcast.model.quarantine import QuarantinedRecord
 from backcast.sources.kafka.decode import POSITION, PROBLEM, STATUS
 from backcast.spark.gateway import find_cause, is_jvm_error, jvm_errors
 from backcast.spark.predicates import balanced, text_literal
@@ -98,6 +99,27 @@ def read_quarantine(spark: SparkSession, table: str, run_id: str) -> DataFrame:
             return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in _COLUMNS.items()))
         rows = spark.table(table).where(F.col("run_id") == run_id)
         return rows.dropDuplicates(["topic", "partition", "offset"]).orderBy("topic", "partition", "offset")
+
+
+def shown_records(spark: SparkSession, table: str, run_id: str, limit: int) -> list[QuarantinedRecord]:
+    """The first of them, for people."""
+    rows = read_quarantine(spark, table, run_id).limit(limit).collect()
+    return [
+        QuarantinedRecord(
+            topic=row["topic"],
+            partition=row["partition"],
+            offset=row["offset"],
+            record_time=None if row["record_time"] is None else row["record_time"].astimezone(UTC),
+            reason=row["reason"],
+            key=_text(row["key"]),
+            value=_text(row["value"]),
+        )
+        for row in rows
+    ]
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else bytes(data).decode(errors="replace")
 
 
 def _definition(table: str) -> str:

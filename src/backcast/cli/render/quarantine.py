@@ -1,0 +1,43 @@
+"""Records that could not be decoded: which runs met some, and each with its place and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+
+from backcast.cli.render.layout import CAREFUL, QUIET, STRONG, columns, command, flexible, page, text
+from backcast.cli.render.words import number, some
+from backcast.model.quarantine import QuarantinedRecord, QuarantinedRun
+
+
+def render_quarantined(found: Sequence[QuarantinedRun]) -> RenderableType:
+    if not found:
+        return page(text("no run has met a record that could not be decoded"))
+    table = columns("RUN", "STATE", "INPUT", "RECORDS", "CHUNKS", right=frozenset({"RECORDS"}))
+    for each in found:
+        table.add_row(
+            text((each.run_id, STRONG)),
+            text(each.state),
+            text(each.input),
+            text((number(each.records), CAREFUL)),
+            flexible(text(some(each.chunks))),
+        )
+    return page(table, command(f"backcast quarantine show {found[0].run_id}"))
+
+
+def render_records(found: Sequence[QuarantinedRecord], limit: int) -> RenderableType:
+    if not found:
+        return page(text("the run has kept no record"))
+    right, shrink = frozenset({"PARTITION", "OFFSET"}), frozenset({"REASON", "VALUE"})
+    table = columns("PARTITION", "OFFSET", "REASON", "VALUE", right=right, shrink=shrink)
+    for each in found:
+        table.add_row(
+            text(str(each.partition)),
+            text((number(each.offset), STRONG)),
+            flexible(text((each.reason, CAREFUL))),
+            flexible(text((each.value or "", QUIET))),
+        )
+    title = text((", ".join(sorted({each.topic for each in found})), STRONG))
+    more = text((f"the first {limit}; --limit shows more", QUIET)) if len(found) == limit else None
+    return page(title, text(""), table, more)
