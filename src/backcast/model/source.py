@@ -79,8 +79,6 @@ class LogSource:
     """Producers use transactions: their markers take offsets that hold no record."""
     tombstones: bool = False
     """Records without a value are handed over too, as rows whose columns are null."""
-    archive: str | None = None
-    """The dataset that keeps records which the log has forgotten."""
     quarantine: Quarantine | None = None
 
     @property

@@ -23,7 +23,7 @@ def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
         yield block(
             "log.gone" if pin.survival is Survival.GONE else "log.partial",
             f"retention has removed {what} of what input {pin.name} needs: {_missing(log)}",
-            "ask for a window that the log still has, or declare an archive for the source",
+            "ask for a window that the log still has",
         )
     elif pin.survival is Survival.AT_RISK:
         yield warn(
@@ -36,7 +36,7 @@ def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
         yield note(
             "log.survival-unknown",
             f"nobody can say how long {log.topic} keeps these records",
-            "run soon, or declare an archive for the source",
+            "run soon",
         )
     if not log.to_end:
         yield note(
@@ -49,7 +49,7 @@ def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
         yield note(
             "log.compacted",
             f"{log.topic} is compacted: records that newer ones of their key have replaced may be missing already",
-            "nothing to do when only the last record of a key counts; else read from an archive",
+            "nothing to do when only the last record of a key counts; else read a topic that keeps all of them",
         )
     if settings.live_policy is LivePolicy.RESTAGE:
         yield block(

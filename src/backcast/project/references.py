@@ -43,12 +43,9 @@ def _found(project: Mapping[str, Any], datasets: Mapping[str, Any]) -> _Found:
         if _keys(declared).get("type") == "delta" and name != "spark_catalog":
             yield ("catalogs", name, "type"), "a catalog of type delta is Spark's own one: call it spark_catalog"
     sources = _keys(project.get("sources"))
-    for name, source in sources.items():
+    for name in sources:
         if name in datasets:
             yield ("sources", name), f"a dataset is called {name!r} too: pipelines could not tell them apart"
-        archive = _keys(source).get("archive")
-        if isinstance(archive, str) and archive not in datasets:
-            yield ("sources", name, "archive"), f"no dataset is called {archive!r}{suggestion(archive, datasets)}"
     for name, pipeline in _keys(project.get("pipelines")).items():
         yield from _pipeline(name, _keys(pipeline), datasets, sources)
 

@@ -12,7 +12,7 @@ from backcast.model.document import Document
 from backcast.model.log import Isolation
 from backcast.model.source import Encoding, Lack, Surplus
 from backcast.project.secrets import MASK, mask_text, masked
-from backcast.project.values import Duration, Label, TableName, TablePath, TimeConfig
+from backcast.project.values import Duration, TableName, TablePath, TimeConfig
 
 _FROM_ELSEWHERE = re.compile(r"(\$\{(file:[^{}]+|\w+)\})+")
 _OURS = frozenset(
@@ -152,7 +152,6 @@ class SourceConfig(Document):
     transactional: bool = False
     tombstones: Literal["skip", "rows"] = "skip"
     """`rows`: a record without a value is a row without values, for a transform that turns it into a delete."""
-    archive: Label | None = None
     quarantine: QuarantineConfig | None = None
     security: SecurityConfig = SecurityConfig()
     options: dict[str, str] = Field(default_factory=dict)

@@ -35,7 +35,6 @@ def log_source(project: Project, name: str) -> LogSource:
         to_end=config.to_end,
         transactional=config.transactional,
         tombstones=config.tombstones == "rows",
-        archive=config.archive,
         quarantine=_quarantine(project, config.quarantine),
     )
 

@@ -163,7 +163,7 @@ class KafkaInput:
                 gone = f"offsets {each.start} to {min(state.log_start, each.end)} of partition {each.partition}"
                 raise Drifted(
                     f"retention has removed {gone} of {log.topic} since the plan",
-                    hint="declare an archive for the source, or plan a window that the log still has",
+                    hint="plan a window that the log still has",
                 )
 
     def read(self, pin: InputPin, windows: Mapping[str, Interval]) -> Reading:
