@@ -87,8 +87,8 @@ class LogReading(Protocol):
     def proof(self) -> tuple[Coverage, int]:
         """What became of the offsets that its chunks own, and how many rows it handed over."""
 
-    def quarantine(self, run_id: str, chunks: tuple[str, ...], at: datetime) -> None:
-        """Keep the records that could not be decoded, in place of what the same chunks kept before.
+    def quarantine(self, run_id: str, chunks: tuple[str, ...], number: int, at: datetime) -> None:
+        """Keep so many records that could not be decoded, in place of what the same chunks kept before.
 
         Raises ChunkFailed when there is no place for them, or when they are more than was allowed.
         """

@@ -84,12 +84,12 @@ def test_proofs_of_ranges_that_touch_add_up_in_any_order() -> None:
     assert left + Coverage() == left
 
 
-def test_a_hole_or_an_overlap_between_two_proofs_is_told() -> None:
+def test_proofs_are_joined_where_they_touch_and_an_overlap_is_told() -> None:
     def covered(start: int, end: int) -> Coverage:
         return Coverage(partitions=(PartitionCoverage(partition=0, start=start, end=end, rows=end - start),))
 
-    hole = (covered(7, 9) + covered(0, 5)).partitions[0]
-    assert (hole.unexplained, hole.first_unexplained, hole.complete) == (2, 5, False)
+    apart = covered(7, 9) + covered(0, 5)
+    assert [(each.start, each.end) for each in apart.partitions] == [(0, 5), (7, 9)]
     overlap = (covered(0, 5) + covered(3, 9)).partitions[0]
     assert (overlap.doubled, overlap.unexplained, overlap.complete) == (2, 0, False)
     inside = (covered(0, 9) + covered(3, 5)).partitions[0]

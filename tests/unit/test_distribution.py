@@ -23,8 +23,12 @@ def field(source: str, transform: str) -> PartitionField:
     return PartitionField(source=source, transform=transform, name=source)
 
 
-def output(*fields: PartitionField, column: TimeColumn = DAY) -> Partitioning:
-    return partitioning(column, fields)
+def output(*fields: PartitionField, column: TimeColumn = DAY) -> tuple[Partitioning, tuple[PartitionField, ...]]:
+    return partitioning(column, fields), fields
+
+
+def together(inputs: list[tuple[InputSpec, InputPin]], out: tuple[Partitioning, tuple[PartitionField, ...]]) -> bool:
+    return arrive_together(inputs, *out, partitions=10)
 
 
 def read(
@@ -53,8 +57,8 @@ BY_DAY = field("day", "identity")
 
 
 def test_files_that_lie_in_one_day_each_keep_rows_of_a_day_together() -> None:
-    assert arrive_together([read(BY_DAY)], output(BY_DAY), 10)
-    assert arrive_together([read(BY_DAY)], output(field("day", "month")), 10)
+    assert together([read(BY_DAY)], output(BY_DAY))
+    assert together([read(BY_DAY)], output(field("day", "month")))
 
 
 @pytest.mark.parametrize(
@@ -72,16 +76,22 @@ def test_files_that_lie_in_one_day_each_keep_rows_of_a_day_together() -> None:
     ],
 )
 def test_otherwise_rows_are_brought_together_first(
-    why: str, given: tuple[InputSpec, InputPin], out: Partitioning
+    why: str, given: tuple[InputSpec, InputPin], out: tuple[Partitioning, tuple[PartitionField, ...]]
 ) -> None:
-    assert not arrive_together([given], out, 10), why
+    assert not together([given], out), why
+
+
+def test_a_table_that_is_divided_further_is_not_written_as_it_comes() -> None:
+    """Each of many big files of a day would become one for every shard."""
+    fields = (BY_DAY, field("shard", "identity"))
+    assert not together([read(BY_DAY, files=500, size=500 * 64 * MIB)], output(*fields))
 
 
 def test_many_big_files_need_no_shuffle_either() -> None:
-    assert arrive_together([read(BY_DAY, files=500, size=500 * 64 * MIB)], output(BY_DAY), 10)
+    assert together([read(BY_DAY, files=500, size=500 * 64 * MIB)], output(BY_DAY))
 
 
 def test_reference_data_does_not_count_and_alone_tells_nothing() -> None:
     whole = InputSpec("codes", Relation("codes", "lake.shop.codes"), windowed=False)
-    assert arrive_together([read(BY_DAY), (whole, read()[1])], output(BY_DAY), 10)
-    assert not arrive_together([(whole, read()[1])], output(BY_DAY), 10)
+    assert together([read(BY_DAY), (whole, read()[1])], output(BY_DAY))
+    assert not together([(whole, read()[1])], output(BY_DAY))

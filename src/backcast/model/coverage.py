@@ -128,15 +128,16 @@ class Coverage(Document):
         return sum(each.quarantined for each in self.partitions)
 
     @property
+    def ranges(self) -> Ranges:
+        return tuple(OffsetRange(partition=each.partition, start=each.start, end=each.end) for each in self.partitions)
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """One sentence for each partition that has holes or overlaps."""
         return tuple(_sentence(each) for each in self.partitions if not each.complete)
 
     def __add__(self, other: Coverage) -> Coverage:
-        """Both proofs as one, where their ranges touch; what lies between them is a hole, what is in both an overlap.
-
-        Chunks that are cut by time read the same offsets for different rows: their proofs stay apart.
-        """
+        """Both proofs as one, joined where their ranges touch; what is in both is an overlap."""
         return Coverage(partitions=tuple(_joined([*self.partitions, *other.partitions])))
 
 
@@ -202,7 +203,7 @@ def _covered(each: OffsetRange, counts: Mapping[Status, int]) -> PartitionCovera
 def _joined(each: list[PartitionCoverage]) -> list[PartitionCoverage]:
     joined: list[PartitionCoverage] = []
     for one in sorted((one for one in each if one.span), key=lambda one: (one.partition, one.start, one.end)):
-        if joined and joined[-1].partition == one.partition:
+        if joined and joined[-1].partition == one.partition and one.start <= joined[-1].end:
             joined[-1] = _appended(joined[-1], one)
         else:
             joined.append(one)
@@ -214,10 +215,8 @@ _SUMS = ("rows", "filtered", "tombstones", "quarantined", "compacted", "markers"
 
 def _appended(first: PartitionCoverage, second: PartitionCoverage) -> PartitionCoverage:
     sums = {name: getattr(first, name) + getattr(second, name) for name in _SUMS}
-    hole, overlap = max(0, second.start - first.end), max(0, min(first.end, second.end) - second.start)
-    firsts = [first.first_unexplained, first.end if hole else None, second.first_unexplained]
-    sums["unexplained"] += hole
-    sums["doubled"] += overlap
+    firsts = (first.first_unexplained, second.first_unexplained)
+    sums["doubled"] += min(first.end, second.end) - second.start
     return PartitionCoverage(
         partition=first.partition,
         start=first.start,

@@ -162,29 +162,6 @@ def owned_slices(slices: Mapping[str, tuple[Interval, Ranges]]) -> dict[str, Log
     return {name: owned[name] for name in slices}
 
 
-def without(each: Iterable[Ranges], others: Iterable[Ranges]) -> Ranges:
-    """What is read beside what is owned: where only the ends differ, one range of each partition is left."""
-    owned = {number: pieces[-1][1] for number, pieces in pieces_of(others).items()}
-    left = []
-    for number, pieces in pieces_of(each).items():
-        start, end = owned.get(number, pieces[0][0]), pieces[-1][1]
-        if start < end:
-            left.append(OffsetRange(partition=number, start=start, end=end))
-    return tuple(left)
-
-
-def pieces_of(each: Iterable[Ranges]) -> dict[int, list[tuple[int, int]]]:
-    """Offsets that lie in any of the ranges, by partition: as few pieces as possible, in order."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for one in sorted((item for ranges in each for item in ranges if item.span), key=lambda item: item.start):
-        pieces = found.setdefault(one.partition, [])
-        if pieces and one.start <= pieces[-1][1]:
-            pieces[-1] = (pieces[-1][0], max(pieces[-1][1], one.end))
-        else:
-            pieces.append((one.start, one.end))
-    return dict(sorted(found.items()))
-
-
 def cut(ranges: Ranges, pieces: int) -> tuple[Ranges, ...]:
     """As many parts of about the same size, each with its share of every partition; they touch and do not overlap."""
     return tuple(

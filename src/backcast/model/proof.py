@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from backcast.model.coverage import Coverage
 from backcast.model.document import Document
 from backcast.model.log import LogPin, span
+from backcast.model.pieces import layers
 from backcast.model.run import Event
 from backcast.model.words import many
 
@@ -44,12 +45,16 @@ def problem(pin: LogPin, found: Iterable[LogProof]) -> str | None:
     whole, handed_over = Coverage(), 0
     for each in found:
         whole, handed_over = whole + each.coverage, handed_over + each.handed_over
-    wanted = sum(span(each.owned) for each in pin.slices.values())
-    counted = sum(each.span for each in whole.partitions)
     if whole.problems:
         return "; ".join(whole.problems[:3])
-    if counted != wanted:
-        return f"{counted:,} of {many(wanted, 'pinned offset')} were accounted for"
+    owned = [each.owned for each in pin.slices.values()]
+    for wrong, told in (
+        (layers(owned, without=[whole.ranges]), "not accounted for"),
+        (layers([whole.ranges], without=owned), "read though nobody asked for them"),
+    ):
+        if wrong:
+            where = f"from offset {wrong[0][0].start} of partition {wrong[0][0].partition}"
+            return f"{many(sum(map(span, wrong)), 'offset')}, {where} on, {told}"
     if whole.rows != handed_over:
         beyond = f"{abs(whole.rows - handed_over):,} of {many(whole.rows, 'record')} in the window"
         return f"{beyond} lie beyond the slack of their chunk: raise `slack`, or set `to_end`"
@@ -59,16 +64,18 @@ def problem(pin: LogPin, found: Iterable[LogProof]) -> str | None:
 def summary(found: Iterable[LogProof]) -> str:
     """All proofs of an input in one sentence."""
     parts = [each for proof in found for each in proof.coverage.partitions]
-    names = (
-        ("rows", "in the window"),
-        ("filtered", "outside it"),
-        ("tombstones", "tombstones"),
-        ("quarantined", "quarantined"),
-        ("compacted", "compacted away"),
-        ("markers", "transaction markers"),
-        ("aborted", "aborted"),
-    )
-    sums = [(sum(getattr(each, name) for each in parts), text) for name, text in names]
-    told = ", ".join(f"{number:,} {text}" for number, text in sums if number or text == "in the window")
+    sums = {name: sum(getattr(each, name) for each in parts) for name in _TOLD}
+    told = ", ".join(_TOLD[name](number) for name, number in sums.items() if number or name == "rows")
     offsets = sum(each.span for each in parts)
     return f"{many(offsets, 'offset')} of {many(len({each.partition for each in parts}), 'partition')}: {told}"
+
+
+_TOLD: dict[str, Callable[[int], str]] = {
+    "rows": lambda number: f"{number:,} in the window",
+    "filtered": lambda number: f"{number:,} outside it",
+    "tombstones": lambda number: many(number, "tombstone"),
+    "quarantined": lambda number: f"{number:,} quarantined",
+    "compacted": lambda number: f"{number:,} compacted away",
+    "markers": lambda number: many(number, "transaction marker"),
+    "aborted": lambda number: f"{number:,} aborted",
+}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from backcast.model.manifest import InputPin
 from backcast.model.pipeline import Dataset, InputSpec
+from backcast.model.table import PartitionField
 from backcast.model.time import Grain
 from backcast.plan.windows import Partitioning, partitioning
 
@@ -14,10 +15,17 @@ _BIG_ENOUGH = 32 * 1024**2
 _FINE_TO_COARSE = list(Grain)
 
 
-def arrive_together(inputs: Sequence[tuple[InputSpec, InputPin]], output: Partitioning, partitions: int) -> bool:
-    """True when every file of the inputs lies in one partition of the output, as far as time divides it, and they are
+def arrive_together(
+    inputs: Sequence[tuple[InputSpec, InputPin]],
+    output: Partitioning,
+    fields: tuple[PartitionField, ...],
+    partitions: int,
+) -> bool:
+    """True when every file of the inputs lies in one partition of the output, which time alone divides, and they are
     few or big: each task then writes few files, and a shuffle of all rows would change nothing but the time it takes.
     """
+    if fields != (output.field,):
+        return False
     windowed = [(spec.dataset, pin) for spec, pin in inputs if spec.windowed]
     return bool(windowed) and all(
         isinstance(dataset, Dataset) and _within(dataset, pin, output) and _few_or_big(pin, partitions)

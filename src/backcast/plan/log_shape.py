@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from backcast.errors import InvalidRequest
 from backcast.model.finding import Finding, block, warn
@@ -17,9 +18,12 @@ from backcast.model.source import LogSource
 from backcast.model.table import PublishMode
 from backcast.model.time import Interval
 from backcast.model.words import many
+from backcast.plan.windows import requested_windows
 
 MOST_SLICES = {PublishMode.APPEND: 60, PublishMode.MERGE: 1}
 """Of one key only the newest record may be merged, and the older one may lie in a later slice."""
+_OFFSETS = ("offsets", "record_time", "checkpoint")
+"""What a request may say instead of a window of event time."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -50,14 +54,32 @@ def slice_chunks(pin: InputPin, window: Interval | None, now: datetime) -> tuple
     return tuple(ChunkPlan(id=name, window=when, predicate=EVERYTHING) for name in pin.log.slices)
 
 
+def asked_window(request: Request, zone: str) -> Interval | None:
+    """Event time that records must have; None when offsets say what is read. Raises InvalidRequest for two windows."""
+    if any(getattr(request, name) is not None for name in _OFFSETS):
+        return None
+    windows = requested_windows(request, zone)
+    if any(earlier.end != later.start for earlier, later in pairwise(windows)):
+        raise InvalidRequest(
+            "days with others in between are asked for, and what is appended or merged is one window of a topic",
+            hint="make one request for each",
+        )
+    return Interval(start=windows[0].start, end=windows[-1].end)
+
+
 def refuse_log_options(request: Request, mode: PublishMode) -> None:
     """A window of event time is what `replace` needs; offsets only say what is read."""
-    given = [name for name in ("offsets", "record_time", "checkpoint") if getattr(request, name) is not None]
+    given = [name for name in _OFFSETS if getattr(request, name) is not None]
     if mode is PublishMode.REPLACE and given:
         option = f"--{given[0].replace('_', '-')}"
         raise InvalidRequest(
             f"{option} says what to read, and `publish: {{mode: replace}}` needs to know which rows to replace",
             hint="ask for a window with --from and --to, or use mode append or merge",
+        )
+    if mode is not PublishMode.REPLACE and request.where:
+        raise InvalidRequest(
+            f"--where says which rows to replace, and `publish: {{mode: {mode}}}` replaces none",
+            hint="filter in the transform, or use mode replace",
         )
     if len(given) > 1 or (given and (request.start or request.dates)):
         raise InvalidRequest(

@@ -27,6 +27,7 @@ from backcast.plan.grouping import chunks_per_job
 from backcast.plan.log_findings import log_findings
 from backcast.plan.log_shape import (
     MOST_SLICES,
+    asked_window,
     driving_log,
     merge_findings,
     refuse_log_options,
@@ -139,7 +140,9 @@ def _settled(
     return settings.model_copy(
         update={
             "chunks_per_job": group,
-            "rows_together": not exact and not sliced and arrive_together(read, shape.how, chunks),
+            "rows_together": not exact
+            and not sliced
+            and arrive_together(read, shape.how, facts.identity.partition_fields, chunks),
             "undo_window_seconds": window if kept is None else min(window, int(kept.total_seconds())),
         }
     )
@@ -166,8 +169,8 @@ def _pinned(request: Request, planning: Planning, facts: TableFacts) -> tuple[_S
         needed = read_windows(shape.chunks, spec.warm_up_before, spec.warm_up_after)
         return shape, pin_inputs(spec.inputs, planning.input, needed, planning.now)
     log = driving_log(spec)
-    asked = requested_windows(request, spec.output.time.zone) if request.start or request.dates else ()
-    window = Interval(start=asked[0].start, end=asked[-1].end) if asked else None
+    window = asked_window(request, spec.output.time.zone)
+    asked = () if window is None else (window,)
     opened = cast("LogInput", planning.input(log))
     pins = {log.name: opened.pin_offsets(request, window, planning.now, MOST_SLICES[planning.settings.publish_mode])}
     others = tuple(each for each in spec.inputs if each is not log)

@@ -102,7 +102,7 @@ def _prove(job: RunJob, computed: Computed, token: int, chunk_ids: tuple[str, ..
     for name, log in computed.logs.items():
         coverage, handed_over = log.proof()
         if coverage.quarantined:
-            log.quarantine(job.run.run_id, chunk_ids, job.clock.now())
+            log.quarantine(job.run.run_id, chunk_ids, coverage.quarantined, job.clock.now())
         proof = LogProof(input=name, token=token, chunks=chunk_ids, coverage=coverage, handed_over=handed_over)
         job.store.runs.record(job.run.run_id, COVERED, **proof.as_json())
 
@@ -113,10 +113,12 @@ def _measured(
     """Rows of each chunk, and the digest of all, as observed while they were written. They are read once more when
     nothing was observed, or more than was committed because tasks were repeated.
     """
+    mode = job.manifest.settings.publish_mode
+    if mode is not PublishMode.REPLACE:
+        # The branch also shows rows that the run did not write, and so do the files of a merge: never what it observed.
+        trusted = observed if mode is PublishMode.APPEND and observed and observed.rows == commit.rows else None
+        return {plans[0].id: commit.rows}, trusted or _written(job, commit)
     read: dict[str, Digest] = {}
-    if job.manifest.settings.publish_mode is PublishMode.MERGE:
-        # Files that a merge writes also hold rows that it leaves as they are.
-        return {plans[0].id: commit.rows}, _written(job, commit)
     if len(plans) == 1:
         counts = {plans[0].id: commit.rows}
     elif job.manifest.scope.exact:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -19,9 +19,9 @@ from backcast.model.log import (
     hull,
     owned_slices,
     span,
-    without,
 )
 from backcast.model.manifest import InputPin, Survival
+from backcast.model.pieces import layers
 from backcast.model.request import Request
 from backcast.model.source import KafkaAccess, LogSource
 from backcast.model.table import Column, TableIdentity
@@ -86,9 +86,10 @@ class KafkaInput:
         self, facts: TopicFacts, slices: Mapping[str, LogSlice], now: datetime, since: datetime | None
     ) -> InputPin:
         """The pin of what these chunks read; `since` is the earliest record time that was looked up, if one was."""
-        every = [each for one in slices.values() for each in one.ranges]
-        ranges = hull([tuple(every)])
-        starts = {number: min(each.start for each in every if each.partition == number) for number in _numbers(every)}
+        ranges = hull(each.ranges for each in slices.values())
+        starts: dict[int, int] = {}
+        for each in (every for one in slices.values() for every in one.ranges):
+            starts[each.partition] = min(each.start, starts.get(each.partition, each.start))
         first = self.topic.record_times(starts)
         judged = [partition_survival(facts, each, first.get(each.partition), now, timedelta()) for each in ranges]
         missing = [each.missing for each in judged if each.missing is not None]
@@ -171,13 +172,14 @@ class KafkaInput:
         log = log_of(pin)
         slices = {name: log.slices[name] for name in windows}
         whole = [each.window for each in log.slices.values() if each.window is not None]
+        owned = [each.owned for each in slices.values()]
         job = LogJob(
             spark=self.spark,
             access=self.access,
             source=self.source,
             compacted="compact" in log.cleanup,
-            owned=hull(each.owned for each in slices.values()),
-            beside=without((each.ranges for each in slices.values()), (each.owned for each in slices.values())),
+            owned=layers(owned),
+            beside=layers((each.ranges for each in slices.values()), without=owned),
             scope=tuple(whole) if whole else None,
             read=tuple(windows.values()) if whole else None,
             own=tuple(each.window for each in slices.values() if each.window is not None) if whole else None,
@@ -196,10 +198,6 @@ class KafkaInput:
             partition_fields=(),
             spec_id=0,
         )
-
-
-def _numbers(ranges: Iterable[OffsetRange]) -> list[int]:
-    return sorted({each.partition for each in ranges})
 
 
 def log_of(pin: InputPin) -> LogPin:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from backcast.errors import ChunkFailed
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql import Column, Row, SparkSession
 
     from backcast.model.coverage import Observed
 
@@ -39,14 +39,14 @@ _OURS = (PROBLEM, STATUS, SCHEMA_ID)
 
 @dataclass(frozen=True)
 class LogJob:
-    """Which offsets neighbouring chunks read, and which of them they answer for."""
+    """Which offsets the chunks of a job read, and which of them they answer for. Both in layers, see `model.pieces`."""
 
     spark: SparkSession
     access: KafkaAccess
     source: LogSource
     compacted: bool
-    owned: Ranges
-    beside: Ranges
+    owned: tuple[Ranges, ...]
+    beside: tuple[Ranges, ...]
     """Read for rows that belong to these chunks; what became of the offsets is told by the chunks that own them."""
     scope: tuple[Interval, ...] | None
     """Event time of all chunks of the run; None: every record is a row."""
@@ -57,39 +57,42 @@ class LogJob:
 
     def reading(self) -> Reading:
         """The rows, to be read once, and what can be told about them after that."""
-        owned, observed = observed_log(self._owned, self.owned, self._within(self.scope))
-        rows = owned.where(self._handed())
-        if self.beside:
-            # Counted for nobody: without it the filter is pushed into the decoding, which is then done twice.
-            beside, _ = observed_log(self._decoded(self.beside), self.beside)
-            rows = rows.unionByName(beside.where(self._handed()))
+        owned = [observed_log(self._decoded(each), each, self._within(self.scope)) for each in self.owned]
+        # Counted for nobody: without it the filter is pushed into the decoding, which is then done twice.
+        beside = [observed_log(self._decoded(each), each) for each in self.beside]
+        layers = [frame.where(self._handed()) for frame, _ in (*owned, *beside)]
+        rows = reduce(DataFrame.unionByName, layers) if layers else self._nothing
         is_row, counted = F.col(STATUS) == Status.ROW, Observation()
         if self.read != self.scope:
             # A record without a value has no event time either: no window leaves it out.
             rows = rows.where(~is_row | self._within(self.read))
         rows = rows.observe(counted, F.count(F.when(is_row & self._within(self.own), 1)).alias(_HANDED_OVER))
-        return Reading(rows.drop(*_OURS), LogRows(self, observed, counted))
+        return Reading(rows.drop(*_OURS), LogRows(self, tuple(observed for _, observed in owned), counted))
 
-    def coverage(self, observed: Observed | None) -> Coverage:
-        """From what was counted while rows went by, or by a scan when that leaves a doubt."""
+    def coverage(self, number: int, observed: Observed | None) -> tuple[Coverage, bool]:
+        """Of one layer: from what was counted while rows went by, or by a scan (True) when that leaves a doubt."""
+        ranges = self.owned[number]
         if observed is not None:
-            found = seen(self.owned, observed, expected_positions(self.spark, self.owned))
+            found = seen(ranges, observed, expected_positions(self.spark, ranges))
             if found is not None:
-                return found
+                return found, False
         policy = GapPolicy(
             compacted=self.compacted, transactional=self.source.transactional, isolation=self.source.isolation
         )
-        return scan_coverage(self._owned, self.owned, policy, self._within(self.scope), uncommitted=self._uncommitted)
+        within = self._within(self.scope)
+        return scan_coverage(self._decoded(ranges), ranges, policy, within, uncommitted=self._uncommitted), True
 
     def problems(self) -> DataFrame:
         """Records of the owned offsets that could not be decoded."""
-        return self._owned.where(F.col(PROBLEM).isNotNull())
+        return self._all(self.owned).where(F.col(PROBLEM).isNotNull())
 
     def handed_over(self) -> int:
         """Counted by reading once more."""
-        found = [self._decoded(each) for each in (self.owned, self.beside) if each]
         is_row = F.col(STATUS) == Status.ROW
-        return sum(each.where(is_row & self._within(self.own)).count() for each in found)
+        return self._all((*self.owned, *self.beside)).where(is_row & self._within(self.own)).count()
+
+    def _all(self, layers: tuple[Ranges, ...]) -> DataFrame:
+        return reduce(DataFrame.unionByName, map(self._decoded, layers), self._nothing)
 
     def _handed(self) -> Column:
         """What a transform sees."""
@@ -108,12 +111,12 @@ class LogJob:
         return F.expr(to_sql(during((self.source.time,), windows), self._types))
 
     @cached_property
-    def _owned(self) -> DataFrame:
-        return self._decoded(self.owned)
+    def _nothing(self) -> DataFrame:
+        return self._decoded(())
 
     @cached_property
     def _types(self) -> dict[str, str]:
-        return {field.name: field.dataType.simpleString() for field in self._owned.schema.fields}
+        return {field.name: field.dataType.simpleString() for field in self._nothing.schema.fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +124,25 @@ class LogRows:
     """The port LogReading over one job."""
 
     job: LogJob
-    observed: Callable[[], Observed | None]
+    observed: tuple[Callable[[], Observed | None], ...]
+    """Of each layer that is owned."""
     counted: Observation
 
     def proof(self) -> tuple[Coverage, int]:
         found = asked(self.counted)
-        coverage = self.job.coverage(self.observed())
-        return coverage, self.job.handed_over() if found is None else int(found[_HANDED_OVER])
+        layers = [self.job.coverage(number, observed()) for number, observed in enumerate(self.observed)]
+        coverage = sum((each for each, _ in layers), Coverage())
+        handed_over = None if found is None else int(found[_HANDED_OVER])
+        if handed_over != coverage.rows and any(scanned for _, scanned in layers):
+            # Tasks that were repeated counted rows twice.
+            handed_over = None
+        return coverage, self.job.handed_over() if handed_over is None else handed_over
 
-    def quarantine(self, run_id: str, chunks: tuple[str, ...], at: datetime) -> None:
+    def quarantine(self, run_id: str, chunks: tuple[str, ...], number: int, at: datetime) -> None:
         place, problems = self.job.source.quarantine, self.job.problems()
-        number = problems.count()
         if place is None or number > place.most:
             raise _too_many(self.job.source, number, problems.limit(_NAMED).collect())
-        part = Part(run_id, self.job.source.topic, self.job.owned)
+        part = Part(run_id, self.job.source.topic, tuple(each for layer in self.job.owned for each in layer))
         write_quarantine(self.job.spark, place.table, part, problems, chunks, at)
 
 
