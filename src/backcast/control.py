@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from backcast import status as status_report
+from backcast.archiving import Archiving
 from backcast.attest.step import attest
 from backcast.collection import Collection
 from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
@@ -19,7 +20,7 @@ from backcast.held import HeldRun, quiet
 from backcast.model.diff import Diff
 from backcast.model.evidence import Evidence
 from backcast.model.finding import Severity
-from backcast.model.quarantine import QuarantinedRecord, QuarantinedRun, quarantined
+from backcast.model.quarantine import QuarantinedRecord, QuarantinedRun
 from backcast.model.report import GcReport, OnProgress, Plan, Status
 from backcast.model.run import Event, Publication, Run, lease_name, worker_lease_name
 from backcast.model.stage import recorded_base, recorded_stage, recorded_staged, stages_of
@@ -27,12 +28,14 @@ from backcast.model.states import RunState
 from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
 from backcast.publish.landed import problem_on_record
+from backcast.retrying import quarantined_runs, retry_request
 from backcast.run.lease import HeldLease, acquire, living_workers
 from backcast.run.worker import TAKES_PART
 from backcast.spark.gateway import jvm_errors
 from backcast.validate.diff import diff as diff_step
 
 if TYPE_CHECKING:
+    from backcast.model.archiving import ArchiveReport
     from backcast.model.report import Probe
     from backcast.model.request import Request
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
@@ -238,12 +241,9 @@ class ControlPlane:
     def list(self, *, dataset: str | None = None, open_only: bool = False, limit: int = 50) -> Runs:
         return self.world.reader().runs(dataset=dataset, open_only=open_only, limit=limit)
 
-    def wait(self, run_id: str, *, timeout: float | None = None, asked: float | None = None) -> Run:
-        """Until the run is done or needs a person. Raises Failed when nobody works on it, or the time is up.
-
-        `asked` is how long to have waited altogether, for a caller that has waited already.
-        """
-        return status_report.wait(self.world.reader(), run_id, self.world.clock, timeout, asked)
+    def wait(self, run_id: str, *, timeout: float | None = None) -> Run:
+        """Until the run is done or needs a person. Raises Failed when nobody works on it, or the time is up."""
+        return status_report.wait(self.world.reader(), run_id, self.world.clock, timeout)
 
     def logs(self, run_id: str, after: int = 0) -> Events:
         reader = self.world.reader()
@@ -257,6 +257,18 @@ class ControlPlane:
         """Release what no undo needs any more, then sweep up what earlier releases had to leave."""
         return Collection(self.world, self._held).collect(dry_run=dry_run)
 
+    def archive(
+        self,
+        topic: str,
+        *,
+        offsets: str | None = None,
+        until: str | None = None,
+        requested_by: str = "",
+        on_progress: OnProgress = quiet,
+    ) -> ArchiveReport:
+        """Copy what the log of a declared topic has more than its archive. Nothing is copied twice."""
+        return Archiving(self, on_progress).archive(topic, offsets, until, requested_by)
+
     def kafka_offsets(self, topic: str, at: str) -> TopicOffsets:
         """Where a moment of record time lies in a declared topic. Needs no Spark and no user code."""
         return self.world.kafka_offsets(topic, at)
@@ -267,17 +279,21 @@ class ControlPlane:
         return self.world.kafka_window(topic, event_time, to_end=to_end)
 
     def quarantined(self, *, limit: int = 50) -> Quarantined:
-        """Which of the newest runs met records that could not be decoded. Needs no Spark."""
-        reader = self.world.reader()
-        return [found for run in reader.runs(limit=limit) for found in quarantined(run, reader.events(run.run_id))]
+        """Which of the newest runs set records aside, and which took them up again. Needs no Spark."""
+        return quarantined_runs(self.world.reader(), limit)
 
     @jvm_errors("reading the quarantine")
     def quarantined_records(self, run_id: str, *, limit: int = 20) -> QuarantinedRecords:
-        """The first records that the run could not decode, by their place in the log."""
+        """The first records that the run set aside, by their place in the log."""
         reader = self.world.reader()
         run = reader.run(run_id)
         names = [pin.dataset for pin in reader.manifest(run.run_id).inputs if pin.log is not None]
         return self.world.quarantined_records(run.run_id, names, limit)
+
+    @jvm_errors("reading the quarantine")
+    def retry_request(self, run_id: str, *, reason: str = "", ticket: str = "", requested_by: str = "") -> Request:
+        """What to plan, or to backfill, so that the records that a published run set aside are taken up again."""
+        return retry_request(self.world, run_id, reason=reason, ticket=ticket, requested_by=requested_by)
 
     def doctor(self) -> Probes:
         """What works, what does not, what to do."""

@@ -133,7 +133,7 @@ def appended_runs(reader: RunReader, spec: PipelineSpec) -> tuple[tuple[Run, Man
     return tuple((run, each) for run, each in found if each.settings.publish_mode is PublishMode.APPEND)
 
 
-def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None, asked: float | None = None) -> Run:
+def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) -> Run:
     started = clock.monotonic()
     idle_since: float | None = None
     while True:
@@ -148,7 +148,7 @@ def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None, as
             raise Failed(f"run {run.run_id} is {run.state} and nobody works on it: {because}", hint=command)
         if timeout is not None and now - started > timeout:
             raise Failed(
-                f"run {run.run_id} is still {run.state} after {asked or timeout:g} s",
+                f"the time is up and run {run.run_id} is still {run.state}",
                 hint=f"backcast status {run.run_id}",
             )
         clock.sleep(0.5)

@@ -8,7 +8,8 @@ rejects maps. So structs are flattened, arrays hashed element by element with th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -28,7 +29,11 @@ _UNHASHABLE = ("variant",)
 
 def digest_columns(schema: StructType) -> list[Column]:
     """The three aggregates of a digest over rows of that schema, for `agg` or `observe`."""
-    hashed = row_hash(schema)
+    return sums_of(row_hash(schema))
+
+
+def sums_of(hashed: Column) -> list[Column]:
+    """The aggregates of a digest over anything that has a 64-bit hash."""
     # Both halves signed: sums of unsigned halves overflow a bigint after 2^31 rows.
     return [
         F.count(F.lit(1)).alias(ROWS),
@@ -42,8 +47,8 @@ def digest_by(frame: DataFrame, key_column: Column) -> DataFrame:
     return frame.groupBy(key_column.alias(KEY)).agg(*digest_columns(frame.schema))
 
 
-def digest_of_row(row: Row) -> Digest:
-    """The digest in a result row of `digest_columns`; an empty input has sums of zero."""
+def digest_of_row(row: Row | Mapping[str, Any]) -> Digest:
+    """The digest in a result of `digest_columns` or `sums_of`; an empty input has sums of zero."""
     return Digest(rows=row[ROWS], high=str(row[HIGH] or 0), low=str(row[LOW] or 0))
 
 

@@ -15,10 +15,12 @@ from backcast.model.analysis import Analysis
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.scope import Predicate
 from backcast.model.table import Column
-from backcast.spark.digest import HIGH, KEY, LOW, ROWS, digest_by, digest_columns, digest_of_row, row_hash
+from backcast.ports import Sifted
+from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row, row_hash
 from backcast.spark.inspection import inspect, tables
 from backcast.spark.observation import asked
 from backcast.spark.predicates import quote, to_sql
+from backcast.spark.sift import sift
 from backcast.spark.within import kept
 
 if TYPE_CHECKING:
@@ -83,6 +85,9 @@ class SparkEngine:
 
     def stamp(self, rows: DataFrame, values: Mapping[str, str]) -> DataFrame:
         return rows.withColumns({name: F.lit(value) for name, value in values.items()}) if values else rows
+
+    def sifted(self, rows: DataFrame, reason: str, position: str, columns: frozenset[str]) -> Sifted:
+        return sift(rows, reason, position, columns)
 
     def newest(self, rows: DataFrame, key: tuple[str, ...], version: str) -> DataFrame:
         """Rows that differ and have both in common: always the same one of them, whatever the order they come in."""
@@ -190,6 +195,4 @@ def _decimal(name: str) -> tuple[int, int]:
 
 def _read(observation: Observation) -> Digest | None:
     found = asked(observation)
-    if found is None:
-        return None
-    return Digest(rows=found[ROWS], high=str(found[HIGH] or 0), low=str(found[LOW] or 0))
+    return None if found is None else digest_of_row(found)

@@ -33,10 +33,10 @@ def wait(
         # A run that was just detached is still `planned`: without this it would seem to need a person.
         while detached.is_working(project, known):
             if deadline is not None and time.monotonic() > deadline:
-                raise Failed(f"{known} is still at work after {timeout:g} s", hint=f"backcast wait {known}")
+                raise Failed(f"the time is up and run {known} is still at work", hint=f"backcast wait {known}")
             time.sleep(_POLL_SECONDS)
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ended = control.wait(known, timeout=left, asked=timeout)
+        ended = control.wait(known, timeout=left)
     show_status(common, screen_of(common), ended)
     failure = detached.failure(project, known, ended.updated_at.timestamp())
     if failure is not None and not common.json:

@@ -11,14 +11,16 @@ from pyspark.sql import functions as F
 from backcast.model.coverage import STATUSES, Counts, Coverage, GapPolicy, Observed, Scanned, Status, explained
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.log import Isolation, Ranges
-from backcast.sources.kafka.decode import POSITION, POSITION_FIELDS, SCHEMA_ID, STATUS
+from backcast.model.quarantine import POSITION
+from backcast.sources.kafka.decode import POSITION_FIELDS, SCHEMA_ID, STATUS
+from backcast.spark.digest import ROWS, digest_of_row, sums_of
 from backcast.spark.observation import asked
 from backcast.spark.predicates import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-_RECORDS, _ROWS, _HIGH, _LOW, _OTHERS = "records", "rows", "high", "low", "others"
+_IN_WINDOW, _OTHERS = "in_window", "others"
 _CODES = {status: code for code, status in enumerate(STATUSES)}
 _STEP = 8
 """A partition and a status as one number: `partition * 8 + code`."""
@@ -61,6 +63,7 @@ def _code(in_window: Column | None) -> Column:
     return (
         F.when(F.col(STATUS) == Status.ROW, row)
         .when(F.col(STATUS) == Status.TOMBSTONE, _CODES[Status.TOMBSTONE])
+        .when(F.col(STATUS) == Status.FILTERED, _CODES[Status.FILTERED])
         .otherwise(_CODES[Status.QUARANTINED])
     )
 
@@ -70,8 +73,8 @@ def _metrics(schema_ids: tuple[int, ...]) -> list[Column]:
     others = f"if({is_row}, NULL, CAST(__partition AS BIGINT) * {_STEP} + __code)"
     error, confidence, seed = _SKETCH
     return [
-        *_position_sums("__hash"),
-        F.expr(f"count_if({is_row})").alias(_ROWS),
+        *sums_of(F.col("__hash")),
+        F.expr(f"count_if({is_row})").alias(_IN_WINDOW),
         F.expr(f"count_min_sketch({others}, {error}D, {confidence}D, {seed})").alias(_OTHERS),
         *(F.expr(f"count_if({SCHEMA_ID} = {number})").alias(f"id{number}") for number in schema_ids),
     ]
@@ -81,28 +84,16 @@ def _hash(partition: str, offset: str) -> str:
     return f"xxhash64({partition}, {offset})"
 
 
-def _position_sums(value: str) -> list[Column]:
-    return [
-        F.count(F.lit(1)).alias(_RECORDS),
-        F.expr(f"sum(shiftright({value}, 32))").alias(_HIGH),
-        F.expr(f"sum(shiftright(shiftleft({value}, 32), 32))").alias(_LOW),
-    ]
-
-
-def _digest(found: Any) -> Digest:
-    return Digest(rows=found[_RECORDS], high=str(found[_HIGH] or 0), low=str(found[_LOW] or 0))
-
-
 def _observed(observation: Observation, ranges: Ranges, schema_ids: tuple[int, ...]) -> Observed | None:
     found = asked(observation)
     if found is None:
         return None
-    others = _sketched(found[_OTHERS], ranges) if found[_RECORDS] != found[_ROWS] else {}
-    if sum(others.values()) != found[_RECORDS] - found[_ROWS]:
+    others = _sketched(found[_OTHERS], ranges) if found[ROWS] != found[_IN_WINDOW] else {}
+    if sum(others.values()) != found[ROWS] - found[_IN_WINDOW]:
         # A sketch never counts too little, so a right sum means that each of its numbers is right.
         return None
     ids = {number: found[f"id{number}"] for number in schema_ids if found[f"id{number}"]}
-    return Observed(_digest(found), found[_ROWS], others, ids)
+    return Observed(digest_of_row(found), found[_IN_WINDOW], others, ids)
 
 
 def _sketched(sketch: bytes, ranges: Ranges) -> Counts:
@@ -125,7 +116,7 @@ def expected_positions(spark: SparkSession, ranges: Ranges) -> Digest:
         return EMPTY
     each = spark.sql(f"SELECT * FROM VALUES {', '.join(blocks)} AS block(partition, first, last)")
     offsets = each.selectExpr("partition", "explode(sequence(first, last)) AS offset")
-    return _digest(offsets.agg(*_position_sums(_hash("partition", "offset"))).collect()[0])
+    return digest_of_row(offsets.agg(*sums_of(F.expr(_hash("partition", "offset")))).collect()[0])
 
 
 def scan_coverage(
