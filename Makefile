@@ -5,13 +5,15 @@ MINUTES ?= 10
 ON ?=
 WORKERS ?= 2
 
-.PHONY: help setup demo test check bench soak lock clean
+.PHONY: help base setup demo test check bench soak lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-setup:  ## make .venv from the lock file and fetch the Spark connectors and the servers of the tests, once
+base:
 	@python=$$(tools/preflight.sh) && PYTHON="$$python" $(MAKE) --no-print-directory --silent .venv/.connectors
+
+setup: base  ## make .venv from the lock file and fetch the Spark connectors and the servers of the tests, once
 	@tools/postgres.sh
 	@tools/maven.sh
 	@$(PY) -m backcast.testing.registry
@@ -28,7 +30,7 @@ setup:  ## make .venv from the lock file and fetch the Spark connectors and the 
 	@$(PY) -m backcast.spark.packages
 	@touch $@
 
-demo: setup  ## restate a sample table beside a live writer, publish it, undo it
+demo: base  ## restate a table beside a live writer and take it back; replay a day of a Kafka topic beside its stream
 	@$(PY) -m backcast.demo
 
 test: setup  ## run every test

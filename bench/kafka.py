@@ -35,13 +35,17 @@ _COLUMNS = "id BIGINT, customer STRING, at TIMESTAMP, amount DECIMAL(12,2), quan
 _SELECTED = ("id", "customer", "at", "amount", "quantity", "to_date(at) AS day")
 _BATCH = 100_000
 _TENTH = 0.15
+_MIXING = 104_729
+"""A prime: every event time is there once."""
 _ANY = 1000.0
 _AGAINST = ("hand-written batch Spark", f"availableNow in {SLICES} slices", "availableNow in one")
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A topic with records, in order of event time, and a table for each way of replaying them."""
+    """A topic whose records come late, as phones send them when they are back in a network: those of every day are
+    spread over all of it. And a table for each way of replaying them.
+    """
 
     lake: Lake
     broker: KafkaBroker
@@ -130,7 +134,7 @@ class Replay:
             yield [self._record(number, step) for number in range(start, min(start + _BATCH, self.sizes.records))]
 
     def _record(self, number: int, step: timedelta) -> Record:
-        at = _FIRST + step * number
+        at = _FIRST + step * (number * _MIXING % self.sizes.records)
         value = {
             "id": number,
             "customer": f"customer-{number * 7919 % 100_000}",
@@ -138,7 +142,7 @@ class Replay:
             "amount": f"{number * 104_729 % 100_000 / 100:.2f}",
             "quantity": 1 + number % 9,
         }
-        timestamp = int(at.timestamp() * 1000)
+        timestamp = int((_FIRST + step * number).timestamp() * 1000)
         return Record(json.dumps(value), key=str(number), timestamp=timestamp, partition=number % _PARTITIONS)
 
     def _write_project(self) -> None:
@@ -159,6 +163,7 @@ class Replay:
                     topic: orders
                     value: {{format: json, columns: "{_COLUMNS}"}}
                     time: {{column: at, kind: timestamp}}
+                    slack: {{before: {self.sizes.days + 1}d, after: {self.sizes.days + 1}d}}
                 datasets:
                   ours: {{table: {self.table("ours")}, time: {{column: day, kind: date}}, grain: day}}
                 pipelines:

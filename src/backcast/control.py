@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from backcast import status as status_report
+from backcast.appending import appended_runs
 from backcast.archiving import Archiving
 from backcast.attest.step import attest
 from backcast.collection import Collection
@@ -25,6 +26,7 @@ from backcast.model.report import GcReport, OnProgress, Plan, Status
 from backcast.model.run import Event, Publication, Run, lease_name, worker_lease_name
 from backcast.model.stage import recorded_base, recorded_stage, recorded_staged, stages_of
 from backcast.model.states import RunState
+from backcast.model.table import PublishMode
 from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
 from backcast.publish.landed import problem_on_record
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from backcast.model.archiving import ArchiveReport
     from backcast.model.report import Probe
     from backcast.model.request import Request
-    from backcast.model.topic_report import TopicOffsets, WindowSurvey
+    from backcast.model.topic_report import HandOver, TopicOffsets, WindowSurvey
     from backcast.model.verdict import Verdict
     from backcast.world import World
 
@@ -70,6 +72,7 @@ class ControlPlane:
         spec = world.pipeline(request.pipeline)
         store = world.store() if record else None
         reader = world.reader()
+        appends = spec.settings.publish_mode is PublishMode.APPEND
         planning = Planning(
             spec=spec,
             target=world.target(spec.output.name),
@@ -82,7 +85,7 @@ class ControlPlane:
             now=world.clock.now(),
             rate=status_report.recorded_rate(reader, spec.name),
             others=status_report.open_runs(reader, spec.output.table),
-            published=status_report.appended_runs(reader, spec),
+            published=appended_runs(reader, spec.output.name, spec.output.table) if appends else (),
         )
         manifest = make_manifest(request, planning)
         refused = any(finding.severity is Severity.BLOCK for finding in manifest.findings)
@@ -272,6 +275,10 @@ class ControlPlane:
     def kafka_offsets(self, topic: str, at: str) -> TopicOffsets:
         """Where a moment of record time lies in a declared topic. Needs no Spark and no user code."""
         return self.world.kafka_offsets(topic, at)
+
+    def hand_over(self, run_id: str) -> HandOver:
+        """Where a stream goes on after a bootstrap. Needs no Spark."""
+        return status_report.hand_over(self.world.reader(), run_id)
 
     @jvm_errors("reading the topic")
     def kafka_window(self, topic: str, event_time: str, *, to_end: bool = False) -> WindowSurvey:

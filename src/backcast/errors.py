@@ -16,6 +16,7 @@
     │   └── StateConflict            the run is not in a state that allows this
     ├── Failed              exit 5   stopped half-way; the same command continues
     │   ├── ChunkFailed              a transform raised or wrote rows out of scope
+    │   ├── QuarantineFull           more records cannot be used than the run may set aside
     │   ├── SparkFailed              Spark, its JVM or the gateway to it went away
     │   └── Unavailable              store, catalog, disk
     └── OutcomeUnknown      exit 6   a commit may or may not have landed; look before any retry
@@ -123,6 +124,11 @@ class Failed(BackcastError):
 
 class ChunkFailed(Failed):
     code = "run.chunk-failed"
+    retry: ClassVar[Retry] = "after-change"
+
+
+class QuarantineFull(Failed):
+    code = "run.quarantine-full"
     retry: ClassVar[Retry] = "after-change"
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from backcast.appending import only_append
 from backcast.faults import point
 from backcast.model.amendment import amendments, current_inputs
 from backcast.model.report import OnProgress, Progress
 from backcast.model.stage import recorded_stage, recorded_staged
 from backcast.model.states import RunState
+from backcast.model.table import PublishMode
 from backcast.plan.pins import pin_inputs, read_windows
 from backcast.publish.decide import RestageNeeded
 from backcast.publish.job import PublishJob
@@ -112,12 +115,20 @@ class HeldRun:
         if restage.is_under_way(runs, self.run_id):
             self.run()
         try:
-            return publish_step(self._publish_job(), runs.verdict(self.run_id))
+            with self._in_turn():
+                return publish_step(self._publish_job(), runs.verdict(self.run_id))
         except RestageNeeded as needed:
             if not rounds:
                 raise restage.given_up(self.run_id, needed) from needed
             self._amend(needed.movement)
         return self.publish(rounds - 1)
+
+    def _in_turn(self) -> AbstractContextManager[None]:
+        runs = self.world.store().runs
+        manifest = runs.manifest(self.run_id)
+        if manifest.settings.publish_mode is not PublishMode.APPEND:
+            return nullcontext()
+        return only_append(self.world, runs.run(self.run_id), manifest)
 
     def undo(self, *, rewrite: bool) -> Publication:
         return undo_step(self._publish_job(), rewrite=rewrite)

@@ -81,16 +81,43 @@ class Reading:
     log: LogReading | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """A transform's rows, and the records that it rejected."""
+
+    kept: DataFrame
+    rejected: DataFrame
+    """Position and reason, not computed yet; of one record as often as the transform said so."""
+    count: Callable[[], int | None]
+    """How many were left out when `kept` was written; None when that was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Records that a job has to set aside."""
+
+    undecoded: int
+    rejected: DataFrame | None
+    """As `Sifted` has them; None when there are none."""
+    before: int
+    """Set aside by other jobs of the run."""
+
+
 class LogReading(Protocol):
     """What a job that reads a log can tell once its rows were written."""
+
+    @property
+    def most(self) -> int | None:
+        """How many records a run may set aside; None: there is no place for any."""
 
     def proof(self) -> tuple[Coverage, int]:
         """What became of the offsets that its chunks own, and how many rows it handed over."""
 
-    def quarantine(self, run_id: str, chunks: tuple[str, ...], number: int, at: datetime) -> None:
-        """Keep so many records that could not be decoded, in place of what the same chunks kept before.
+    def quarantine(self, run_id: str, chunks: tuple[str, ...], found: Unusable, at: datetime) -> int:
+        """Keep these records, each once however often a job is repeated; how many of them were rejected, and count
+        in this job alone.
 
-        Raises ChunkFailed when there is no place for them, or when they are more than was allowed.
+        Raises ChunkFailed when there is no place for them, QuarantineFull when they are more than was allowed.
         """
 
 
@@ -208,6 +235,9 @@ class Engine(Protocol):
 
     def stamp(self, rows: DataFrame, values: Mapping[str, str]) -> DataFrame:
         """The rows with these constant columns added."""
+
+    def sifted(self, rows: DataFrame, reason: str, position: str, columns: frozenset[str]) -> Sifted:
+        """Rows without a reason, and without both columns unless the table has them; and the records of the others."""
 
     def newest(self, rows: DataFrame, key: tuple[str, ...], version: str) -> DataFrame:
         """Of the rows with one key the one with the greatest version."""

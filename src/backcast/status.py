@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from backcast.errors import Failed
+from backcast.errors import Failed, Refused
 from backcast.model.amendment import Amendment, amendments
 from backcast.model.manifest import Manifest
-from backcast.model.pipeline import PipelineSpec
+from backcast.model.quarantine import is_full, quarantined
 from backcast.model.report import ChunkCounts, Restaged, Status
 from backcast.model.run import Publication, Run, lease_name
 from backcast.model.states import ChunkState, RunState
-from backcast.model.table import PublishMode
+from backcast.model.topic_report import HandOver
 from backcast.plan.estimate import Rate
 from backcast.ports import Clock, RunReader
 
@@ -35,7 +35,10 @@ def status(reader: RunReader, run_id: str) -> Status:
     done = counts[ChunkState.STAGED]
     holder = reader.holder(lease_name(run.run_id))
     newest = publications[-1] if publications else None
+    events = reader.events(run.run_id)
     command, because = advice(run, newest, working=holder is not None or bool(workers))
+    if run.state is RunState.FAILED and is_full(events):
+        command = f"backcast cancel {run.run_id}"
     return Status(
         run=run,
         manifest=reader.manifest(run.run_id),
@@ -47,7 +50,8 @@ def status(reader: RunReader, run_id: str) -> Status:
         failed_chunks=tuple(chunk for chunk in chunks if chunk.state is ChunkState.FAILED),
         holder=holder,
         workers=tuple(workers),
-        restaged=_restaged(amendments(reader.events(run.run_id))),
+        restaged=_restaged(amendments(events)),
+        quarantined=sum(each.records for each in quarantined(run, events)),
         verdict=reader.verdict(run.run_id),
         publication=newest,
         undo_until=newest.undo_until if newest and not newest.released_at and run.state is RunState.PUBLISHED else None,
@@ -123,14 +127,28 @@ def open_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]
     )
 
 
-def appended_runs(reader: RunReader, spec: PipelineSpec) -> tuple[tuple[Run, Manifest], ...]:
-    """Published runs of the pipeline, if it appends; an undone one is not among them."""
-    if spec.settings.publish_mode is not PublishMode.APPEND:
-        return ()
-    runs = reader.runs(dataset=spec.output.name, limit=_ALL)
-    ours = (run for run in runs if run.state is RunState.PUBLISHED and run.table == spec.output.table)
-    found = ((run, reader.manifest(run.run_id)) for run in ours)
-    return tuple((run, each) for run, each in found if each.settings.publish_mode is PublishMode.APPEND)
+def hand_over(reader: RunReader, run_id: str) -> HandOver:
+    """Raises Refused for a run that hands nothing over: it was no bootstrap, or was given up or taken back."""
+    run = reader.run(run_id)
+    pins = reader.manifest(run.run_id).inputs
+    pin = next((each for each in pins if each.log is not None and each.log.hand_over is not None), None)
+    if pin is None or pin.log is None:
+        raise Refused(
+            f"run {run.run_id} hands nothing over to a stream: it is no bootstrap of a topic",
+            hint="plan with --kind bootstrap",
+        )
+    if run.state in (RunState.CANCELLED, RunState.UNDONE):
+        raise Refused(
+            f"run {run.run_id} is {run.state}: a stream that starts there would miss all records before",
+            hint="plan the bootstrap again",
+        )
+    return HandOver(
+        run_id=run.run_id,
+        state=run.state,
+        source=pin.dataset,
+        topic=pin.log.topic,
+        offsets=pin.log.hand_over or {},
+    )
 
 
 def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) -> Run:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from backcast.model.archiving import ToArchive
+    from backcast.model.log import Ranges
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec
     from backcast.model.quarantine import QuarantinedRecord
@@ -76,7 +78,12 @@ class World(Protocol):
         """True when that process is known to be gone; a JVM that outlived it is ended first. False while it may act."""
 
     def quarantined_records(self, run_id: str, sources: list[str], limit: int) -> list[QuarantinedRecord]:
-        """The first records of these sources that the run could not decode."""
+        """The first records of these sources that the run set aside."""
+
+    def quarantined_offsets(self, run_id: str, sources: list[str]) -> dict[str, Ranges]:
+        """Where in the topic of each source the records lie that the run set aside: any number of ranges of each
+        partition.
+        """
 
     def doctor(self) -> list[Probe]:
         """What works, what does not, what to do."""
@@ -86,6 +93,12 @@ class World(Protocol):
 
     def kafka_window(self, name: str, event_time: str, *, to_end: bool) -> WindowSurvey:
         """Which offsets of a declared topic hold a window of event time, `FROM..TO`."""
+
+    def to_archive(self, name: str, offsets: str | None, until: str | None) -> ToArchive:
+        """What the log of a declared topic has and its archive lacks; the archive is made when it is not there.
+
+        Only these offsets, or only records from before that moment, where they are given.
+        """
 
     def close(self) -> None:
         """Close the store and stop Spark, if this world started them. Using it again opens them again."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.control import ControlPlane
+from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.model.states import RunState
 from backcast.project.config import load_project
@@ -54,3 +55,21 @@ def test_slices_of_a_topic_are_appended_once_whatever_dies(
     assert orders.rows() == rows_of(sent, "2026-01-01", "2026-02-01") + Counter([LIVE])
     orders.open().undo(plan.run_id)
     assert orders.rows() == Counter([LIVE])
+
+
+@pytest.mark.parametrize("table_format", TableFormat)
+def test_a_merge_that_died_behind_its_commit_is_what_it_would_have_been(
+    tmp_path: Path, spark: SparkSession, broker: KafkaBroker, namespace: str, lake_root: Path, table_format: TableFormat
+) -> None:
+    """Who repeats it finds its own rows on the stage, nothing to do, and still has to account for all of them."""
+    orders = Orders.create(tmp_path, spark, broker, namespace, lake_root, table_format=table_format)
+    orders.configure(pipeline="publish: {mode: merge}")
+    sent = list(spread(3, 12))
+    orders.send(sent)
+    plan = orders.open().plan(Request(pipeline="orders", offsets="earliest", requested_by="tests"))
+    with crash_at("chunk.after-commit"), pytest.raises(SimulatedCrash):
+        ControlPlane(DoomedWiring(load_project(tmp_path))).run(plan.run_id)
+    done = orders.open().run(plan.run_id)
+    assert done.state is RunState.ACCEPTED, done.detail
+    orders.open().publish(plan.run_id)
+    assert orders.rows() == rows_of(sent, "2026-01-01", "2026-02-01")

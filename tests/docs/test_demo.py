@@ -12,6 +12,9 @@ import pytest
 from backcast.demo.narrator import ClaimBroken, Narrator
 from tests.cheap import cheap_java
 
+CLAIMS = 21
+"""11 about the table, 10 about the topic: a story that leaves some out is another one."""
+
 
 def test_the_story_ends_well_and_leaves_only_its_own_folder(tmp_path: Path) -> None:
     command, environment = [sys.executable, "-m", "backcast.demo"], {**os.environ, **cheap_java()}
@@ -23,6 +26,9 @@ def test_the_story_ends_well_and_leaves_only_its_own_folder(tmp_path: Path) -> N
     assert "rows lost:                        0\n" in tally
     assert "rows doubled:                     0\n" in tally
     assert "half-way states seen by a reader: 0 in " in tally
+    assert ", every one accounted for\n" in tally
+    assert f"claims proven:                    {CLAIMS} in " in tally
+    assert told.stdout.count("  [proven] ") == CLAIMS
     assert "kill -9" in told.stdout
     assert [path.name for path in tmp_path.iterdir()] == [".demo"]
 

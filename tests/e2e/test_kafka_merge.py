@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
+
+from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.model.states import RunState
-from backcast.testing.kafka import KafkaBroker
 from backcast.testing.kafka_records import Record
 from backcast.testing.orders import FIRST, Order, Orders
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 MODEL = """\
 SELECT coalesce(id, CAST(CAST(_kafka.key AS STRING) AS BIGINT)) AS id,
@@ -27,17 +25,18 @@ FROM orders
 """
 
 
+@pytest.mark.parametrize("table_format", TableFormat)
 def test_an_old_record_never_beats_a_newer_row_and_tombstones_delete(
-    tmp_path: Path, spark: SparkSession, broker: KafkaBroker, namespace: str, lake_root: Path
+    new_orders: Callable[..., Orders], table_format: TableFormat
 ) -> None:
-    orders = Orders.create(tmp_path, spark, broker, namespace, lake_root, partitions=1)
+    orders = new_orders(partitions=1, table_format=table_format)
     orders.configure(source="tombstones: rows", pipeline="publish: {mode: merge, deletes: gone}")
-    (tmp_path / "models" / "orders.sql").write_text(MODEL)
+    (orders.root / "models" / "orders.sql").write_text(MODEL)
     hours = [FIRST + timedelta(hours=each) for each in range(10)]
     # In the table: 1 is older than what comes, 2 is newer, 3 will be deleted, 4 is nobody's business.
     there = ((1, hours[0]), (2, hours[9]), (3, hours[1]), (4, hours[1]))
     rows = ", ".join(f"({number}, 'old', TIMESTAMP'{at.isoformat()}', 1.00, DATE'2026-01-01')" for number, at in there)
-    spark.sql(f"INSERT INTO {orders.table} SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
+    orders.spark.sql(f"INSERT INTO {orders.table} SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
     sent = [
         Order(1, hours[3], "3.00"),
         Order(1, hours[2], "2.00"),
@@ -45,10 +44,10 @@ def test_an_old_record_never_beats_a_newer_row_and_tombstones_delete(
         Order(5, hours[4], "4.00"),
         Order(6, hours[4], "6.00"),
     ]
-    broker.produce(orders.topic, [each.record(0) for each in sent])
+    orders.broker.produce(orders.topic, [each.record(0) for each in sent])
     for number in (3, 6, 7):
         late = int(hours[8].timestamp() * 1000)
-        broker.produce(orders.topic, [Record(None, key=str(number), timestamp=late, partition=0)])
+        orders.broker.produce(orders.topic, [Record(None, key=str(number), timestamp=late, partition=0)])
     control = orders.open()
     request = Request(pipeline="orders", offsets="earliest", requested_by="tests")
     plan = control.plan(request)

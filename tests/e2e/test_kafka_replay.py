@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import date, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from backcast.errors import ChunkFailed, Drifted
+from backcast.errors import ChunkFailed, Drifted, Refused
 from backcast.model.digest import Digest
+from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.model.states import RunState
 from backcast.spark.engine import SparkEngine
-from backcast.testing.kafka import KafkaBroker
 from backcast.testing.orders import FIRST, Order, Orders, rows_of, spread
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from backcast.control import ControlPlane
 
+on_both_formats = pytest.mark.parametrize("orders", TableFormat, indirect=True)
+
 
 @pytest.fixture
-def orders(tmp_path: Path, spark: SparkSession, broker: KafkaBroker, namespace: str, lake_root: Path) -> Orders:
-    return Orders.create(tmp_path, spark, broker, namespace, lake_root)
+def orders(new_orders: Callable[..., Orders], request: pytest.FixtureRequest) -> Orders:
+    """Into an Iceberg table, unless the test is parametrised with a format."""
+    return new_orders(table_format=getattr(request, "param", TableFormat.ICEBERG))
 
 
 def check_of(control: ControlPlane, run_id: str, name: str) -> tuple[bool, str]:
@@ -35,6 +37,7 @@ def check_of(control: ControlPlane, run_id: str, name: str) -> tuple[bool, str]:
     return next((each.passed, each.detail) for each in verdict.checks if each.name == name)
 
 
+@on_both_formats
 def test_two_days_are_replayed_and_every_offset_is_accounted_for(orders: Orders) -> None:
     """With a late order, a tombstone and orders of other days among the offsets that are read."""
     sent = [*spread(5, 20), Order(900, FIRST + timedelta(days=1, hours=23, minutes=50), late=timedelta(minutes=30))]
@@ -150,6 +153,7 @@ def test_an_append_whose_observation_was_lost_is_judged_by_its_own_files(orders:
     assert control.validate(run.run_id).accepted
 
 
+@on_both_formats
 def test_exact_offsets_are_appended_once_beside_live_rows(orders: Orders) -> None:
     """A second run over the same offsets with the same code is refused; live rows never matter to an append."""
     sent = list(spread(3, 10))
@@ -161,7 +165,7 @@ def test_exact_offsets_are_appended_once_beside_live_rows(orders: Orders) -> Non
     assert not plan.refused, plan.findings
     run = control.run(plan.run_id)
     assert run.state is RunState.ACCEPTED, run.detail
-    assert check_of(control, plan.run_id, "offsets covered") == (True, "7 offsets of 1 partition: 7 in the window")
+    assert check_of(control, plan.run_id, "offsets covered") == (True, "7 offsets of 1 partition: 7 rows")
     orders.spark.sql(f"INSERT INTO {orders.table} VALUES (1000, 'S', current_timestamp(), 1.00, DATE'2026-01-01')")
     control.publish(plan.run_id)
     wanted = rows_of(sent[5:12], "2026-01-01", "2027-01-01") + Counter([(1000, "2026-01-01", "1.00")])
@@ -171,3 +175,21 @@ def test_exact_offsets_are_appended_once_beside_live_rows(orders: Orders) -> Non
     control.undo(plan.run_id)
     assert orders.rows() == Counter([(1000, "2026-01-01", "1.00")])
     assert not control.plan(request).refused
+
+
+def test_of_two_equal_appends_that_were_planned_before_either_landed_one_is_published(orders: Orders) -> None:
+    """Nothing is removed by an append, so that the table itself would take both."""
+    orders.send(spread(1, 10), partition=0)
+    orders.configure(pipeline="publish: {mode: append}")
+    control = orders.open()
+    wanted = Request(pipeline="orders", offsets="0=2..7", requested_by="ana")
+    plans = [control.plan(wanted.model_copy(update={"requested_by": name})) for name in ("ana", "ben")]
+    for plan in plans:
+        assert control.run(plan.run_id).state is RunState.ACCEPTED
+    control.publish(plans[0].run_id)
+    with pytest.raises(Refused, match="has appended exactly these offsets with exactly this code, since"):
+        control.publish(plans[1].run_id)
+    assert orders.rows().total() == 5
+    control.undo(plans[0].run_id)
+    control.publish(plans[1].run_id)
+    assert orders.rows().total() == 5

@@ -13,7 +13,7 @@ from backcast.errors import InvalidRequest, Unavailable, UnknownName
 from backcast.model.source import Encoding, KafkaAccess, Layout, LogSource
 from backcast.sources.kafka.coverage import observed_log
 from backcast.sources.kafka.read import read_log
-from backcast.sources.kafka.writers import find_writers
+from backcast.sources.kafka.writers import find_schemas, find_writers
 from backcast.testing.kafka_records import Record
 from tests.spark.kafka_kit import access, all_of
 
@@ -73,12 +73,13 @@ def test_each_record_is_read_with_the_version_that_wrote_it(
     ]
     broker.produce(topic, [Record(each) for each in [*written, *bad]] + [Record(None, "k")])
     source = LogSource(name="o", topic=topic, value=Layout(Encoding.AVRO, registry=registry.url))
-    writers = find_writers(source.value, topic, "value", access(broker))
+    schemas = find_schemas(source, access(broker))
+    writers = schemas.value
     assert writers is not None
     assert writers.versions == {number: version for version, number in enumerate([*ids, unused], start=1)}
 
     ranges = all_of(broker, topic)
-    frame = read_log(spark, access(broker), source, ranges, writers)
+    frame = read_log(spark, access(broker), source, ranges, schemas)
     counted, read = observed_log(frame, ranges, schema_ids=writers.by_id)
     rows = sorted(counted.collect(), key=lambda row: row["_kafka"]["offset"])
 

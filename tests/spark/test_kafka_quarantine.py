@@ -1,4 +1,4 @@
-"""Records that could not be decoded are kept with everything that is known about them, once for each run."""
+"""Records that could not be used are kept with everything that is known about them, once for each run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from backcast.model.log import OffsetRange
-from backcast.sources.kafka.quarantine import Part, read_quarantine, write_quarantine
+from backcast.sources.kafka.quarantine import kept_offsets, read_quarantine, write_quarantine
 from backcast.sources.kafka.read import read_log
+from backcast.sources.kafka.spelling import format_ranges
 from backcast.testing.kafka_records import Record
 from tests.spark.kafka_kit import access, all_of, json_source
 
@@ -27,23 +27,23 @@ _AT = datetime(2026, 1, 2, tzinfo=UTC)
 def test_a_repeated_chunk_leaves_one_copy(
     spark: SparkSession, broker: KafkaBroker, namespace: str, tmp_path: Path, kind: str
 ) -> None:
-    """A repeated chunk replaces what it kept, a neighbour that reads the same offsets too; other runs keep theirs."""
+    """What is there already is not written again, whatever chunk comes with it; other runs have copies of their own."""
     table = f"{namespace}.quarantine" if kind == "iceberg" else f"delta.`{tmp_path}/quarantine`"
     topic = broker.create_topic(f"quarantine-{kind}")
     broker.produce(
         topic, [Record("{", "k", 1_000, headers=(("h", b"v"),)), Record('{"id":1}'), Record("5"), Record("")]
     )
     (whole,) = all_of(broker, topic)
-    frame = read_log(spark, access(broker), json_source(topic, "id BIGINT"), (whole,))
-    part = Part("run-1", topic, (whole,))
-    assert write_quarantine(spark, table, part, None, ("c1",), _AT) == 0
+    frame = read_log(spark, access(broker), json_source(topic, "id BIGINT"), (whole,)).where("_problem IS NOT NULL")
     assert read_quarantine(spark, table, "run-1").collect() == []
+    assert kept_offsets(spark, table, "run-1", topic) == ()
 
-    assert write_quarantine(spark, table, part, frame, ("c1", "c2"), _AT) == 3
-    assert write_quarantine(spark, table, Part("run-2", topic, (whole,)), frame, ("c1",), _AT) == 3
-    half = OffsetRange(partition=0, start=0, end=3)
-    again = frame.where("_kafka.offset < 3")
-    assert write_quarantine(spark, table, Part("run-1", topic, (half,)), again, ("c1",), _AT) == 2
+    write_quarantine(spark, table, "run-1", frame.where("_kafka.offset < 3"), ("c1",), _AT)
+    write_quarantine(spark, table, "run-2", frame, ("c1",), _AT)
+    write_quarantine(spark, table, "run-1", frame, ("c1", "c2"), _AT)
+    assert spark.table(table).groupBy("run_id").count().orderBy("run_id").collect() == [("run-1", 3), ("run-2", 3)]
+    assert format_ranges(kept_offsets(spark, table, "run-1", topic)) == "0=0..1,0=2..4"
+    assert kept_offsets(spark, table, "run-1", "another-topic") == ()
     first, second, third = (row.asDict() for row in read_quarantine(spark, table, "run-1").collect())
     assert first.pop("headers")[0].asDict() == {"key": "h", "value": bytearray(b"v")}
     assert first.pop("record_time").timestamp() == 1
@@ -59,6 +59,3 @@ def test_a_repeated_chunk_leaves_one_copy(
         "value": bytearray(b"{"),
     }
     assert [(each["offset"], each["chunk"]) for each in (second, third)] == [(2, "c1"), (3, "c1, c2")]
-
-    assert write_quarantine(spark, table, part, None, ("c1", "c2"), _AT) == 0
-    assert spark.table(table).select("run_id").distinct().collect() == [("run-2",)]

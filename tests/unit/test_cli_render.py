@@ -321,9 +321,10 @@ def test_words() -> None:
         "1 s",
     ]
     assert (count(1, "day"), count(1200, "day"), signed(-3), signed(0)) == ("1 day", "1,200 days", "-3", "0")
-    assert [rate(each) for each in (12_300.4, 0.6, 0.4, 0.0)] == [
+    assert [rate(each) for each in (12_300.4, 10.2, 9.6, 0.4, 0.0)] == [
         "12,300 rows/s",
-        "1 rows/s",
+        "10 rows/s",
+        "576 rows/min",
         "24 rows/min",
         "0 rows/min",
     ]

@@ -33,6 +33,8 @@ datasets:
     key: [id]
     version: updated_at
     streaming_readers: [fraud-alerts]
+    tolerance: 0.1%
+    refresh: dbt run -s daily
 pipelines:
   p:
     sql: models/p.sql
@@ -68,6 +70,8 @@ def test_every_setting_arrives_in_the_pipeline(tmp_path: Path) -> None:
         key=("id",),
         version="updated_at",
         streaming_readers=("fraud-alerts",),
+        tolerance=0.001,
+        refresh="dbt run -s daily",
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from backcast.errors import ConfigError, UnknownName
 from backcast.model.log import Isolation
-from backcast.model.source import Encoding, LogSource
+from backcast.model.source import Archive, Encoding, LogSource
+from backcast.model.table import PublishMode
 from backcast.project.config import Project, load_project
 from backcast.project.identity import config_hash
 
@@ -103,3 +105,48 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, old: str, new: str, e
         load(tmp_path, GOOD.replace(old, new, 1))
     assert expected in caught.value.message
     assert "hush" not in caught.value.message
+
+
+def with_archive(archive: str) -> str:
+    return GOOD.replace("    options:", f"    archive: {archive}\n    options:")
+
+
+def test_an_archive_is_a_table_a_folder_or_files(tmp_path: Path) -> None:
+    source = load(tmp_path, with_archive("{table: lake.shop.raw}")).log_source("orders")
+    assert source.archive == Archive(table="lake.shop.raw")
+    source = load(tmp_path, with_archive("{path: raw}")).log_source("orders")
+    assert source.archive == Archive(table=f"delta.`{tmp_path}/raw`", is_delta=True)
+    source = load(tmp_path, with_archive("{files: raw/*.parquet, columns: {offset: kafka_offset}}")).log_source(
+        "orders"
+    )
+    assert source.archive == Archive(files=f"{tmp_path}/raw/*.parquet", columns={"offset": "kafka_offset"})
+
+
+@pytest.mark.parametrize(
+    ("archive", "told"),
+    [
+        ("{table: lake.shop.raw, files: x}", "expected exactly one of table"),
+        ("{}", "expected exactly one of table"),
+        ("{table: nowhere.shop.raw}", "no catalog is called 'nowhere'"),
+        ("{files: x, columns: {ofset: y}}", "columns.ofset"),
+        ("{files: x, columns: {offset: 'a`b'}}", "expected a name of letters"),
+    ],
+)
+def test_a_wrong_archive_is_told(tmp_path: Path, archive: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        load(tmp_path, with_archive(archive))
+
+
+def test_each_archive_that_is_a_table_has_a_pipeline_that_nobody_else_may_be_called_like(tmp_path: Path) -> None:
+    project = load(tmp_path, with_archive("{table: lake.shop.raw}"))
+    spec = project.pipeline("archive-orders")
+    assert (spec.output.table, spec.settings.publish_mode) == ("lake.shop.raw", PublishMode.APPEND)
+    (read,) = spec.inputs
+    assert isinstance(read.dataset, LogSource)
+    assert (read.dataset.value.encoding, read.dataset.tombstones, read.dataset.archive) == (Encoding.RAW, True, None)
+    assert config_hash(project, "daily") == config_hash(load(tmp_path), "daily")
+    with pytest.raises(UnknownName, match="no pipeline is called 'archive-orders'"):
+        load(tmp_path, with_archive("{files: raw}")).pipeline("archive-orders")
+    twice = with_archive("{path: raw}").replace("  daily: {sql", "  archive-orders: {sql")
+    with pytest.raises(ConfigError, match="'archive-orders' is the archive of a source"):
+        load(tmp_path, twice)

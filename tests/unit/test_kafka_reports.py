@@ -77,7 +77,7 @@ def test_a_window_is_shown_with_its_disorder_and_the_offsets_to_copy() -> None:
     assert "offsets  0=120..451" in page
     assert "decoded" not in page
     assert max(map(len, page.splitlines())) <= 80
-    assert "2 records could not be decoded: they may belong" in shown(render_window(window(unreadable=2)))
+    assert "2 records could not be decoded and may belong" in shown(render_window(window(unreadable=2)))
     assert "scanned to the end of the log" in shown(render_window(window(to_end=True)))
 
 

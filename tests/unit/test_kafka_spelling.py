@@ -35,6 +35,7 @@ def resolved(text: str) -> str:
         ("0=..", "0=10..300"),
         ("0=earliest..latest", "0=10..300"),
         ("0=3..5", "0=3..5"),
+        ("0=30..31,1=2..3,0=20..22,0=22..23", "0=20..22,0=22..23,0=30..31,1=2..3"),
         ("earliest", "0=10..300,1=0..80"),
         ("earliest..", "0=10..300,1=0..80"),
         ("earliest..latest", "0=10..300,1=0..80"),
@@ -57,7 +58,6 @@ def test_what_is_written_becomes_literal_offsets(text: str, expected: str) -> No
         ("0=5", "part 1: '0=5' is not"),
         ("0=1..2,1=a..3", r"part 2 \(partition 1\), start: 'a' is not an offset"),
         ("0=1..-2", r"part 1 \(partition 0\), end: '-2' is not an offset"),
-        ("0=1..2,0=3..4", "part 2: partition 0 is named twice"),
         ("0=1..2,", "part 2: '' is not"),
         ("x=1..2", "part 1: 'x=1..2' is not"),
         ("0=1..²", r"part 1 \(partition 0\), end: '²'"),
@@ -80,6 +80,8 @@ def test_bounds_that_the_topic_does_not_have_are_refused() -> None:
         resolved("7=1..2")
     with pytest.raises(InvalidRequest, match="partition 1 ends at offset 80, before 81"):
         resolved("1=1..81")
+    with pytest.raises(InvalidRequest, match=r"partition 0: 100..200 and 199..201 overlap"):
+        resolved("0=199..201,0=100..200")
     with pytest.raises(InvalidRequest, match="partition 0: it would start at 200 and end before, at 100"):
         resolved("0=200..100")
 

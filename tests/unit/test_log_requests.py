@@ -53,3 +53,13 @@ def test_a_window_is_asked_for_unless_offsets_say_what_to_read() -> None:
     assert (str(window.start.date()), str(window.end.date())) == ("2026-01-02", "2026-01-04")
     with pytest.raises(InvalidRequest, match="no window given"):
         asked_window(Request(pipeline="orders"), "UTC")
+
+
+def test_records_of_a_window_that_are_retried_by_their_offsets_must_lie_in_it() -> None:
+    """Nobody knew their event time when they were set aside."""
+    retry = Request(pipeline="orders", offsets="0=5..6", retries="orders-1", **ONE_DAY)
+    refuse_log_options(retry, PublishMode.APPEND)
+    window = asked_window(retry, "UTC")
+    assert window is not None
+    assert (str(window.start.date()), str(window.end.date())) == ("2026-01-02", "2026-01-03")
+    assert asked_window(Request(pipeline="orders", offsets="0=5..6", retries="orders-1"), "UTC") is None

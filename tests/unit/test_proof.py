@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from backcast.model.coverage import Coverage, PartitionCoverage
 from backcast.model.log import Isolation, LogPin, LogSlice, OffsetRange
-from backcast.model.proof import LogProof, problem
+from backcast.model.proof import COVERED, LogProof, newest, problem, summary
+from backcast.model.run import Event
 
 
 def pin(*owned: tuple[int, int]) -> LogPin:
@@ -43,3 +46,28 @@ def test_what_was_not_read_or_read_for_nobody_is_told_with_its_place() -> None:
     )
     assert "2 offsets were read twice" in (problem(pin((0, 9)), [proven(1, (0, 5)), proven(2, (3, 9))]) or "")
     assert "beyond the slack" in (problem(pin((0, 5)), [proven(1, (0, 5), handed_over=4)]) or "")
+
+
+def told(number: int, *chunks: str, name: str = "orders", rejected: int = 0) -> Event:
+    proof = LogProof(input=name, token=number, chunks=chunks, coverage=Coverage(), handed_over=0, rejected=rejected)
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return Event(run_id="r", number=number, at=at, name=COVERED, data=proof.as_json(), previous="", sha256="")
+
+
+def test_what_a_repeated_chunk_tells_takes_the_place_of_what_its_whole_job_told() -> None:
+    """A group that failed comes again in halves; another input of the same chunks has its own numbers."""
+    events = [
+        told(1, "a", "b", rejected=3),
+        told(2, "c", rejected=1),
+        told(3, "a", "b", name="refunds", rejected=9),
+        told(4, "a", rejected=2),
+    ]
+    assert [(each.token, each.aside) for each in newest(events)] == [(2, 1), (3, 9), (4, 2)]
+    assert [each.token for each in newest([*events, told(5, "b")])] == [2, 3, 4, 5]
+
+
+def test_what_was_rejected_is_told_beside_what_became_of_the_offsets() -> None:
+    one = proven(1, (0, 5)).model_copy(update={"rejected": 2})
+    told_all = "6 offsets of 1 partition: 6 rows, 2 rejected by the transform"
+    assert summary(pin((0, 6)), [one, proven(2, (5, 6))]) == told_all
+    assert "rejected" not in proven(1, (0, 5)).as_json(), "documents on record keep their bytes"

@@ -29,8 +29,11 @@ GROUPS: dict[str, dict[str, str]] = {
     "Kafka": {
         "kafka offsets": "Say which offsets of a topic a moment falls on.",
         "kafka window": "Find the offsets that hold a window of event time.",
-        "quarantine list": "List runs that met records which could not be decoded.",
-        "quarantine show": "Show the records of a run that could not be decoded, and why.",
+        "kafka handover": "Say where a stream goes on after a bootstrap.",
+        "archive": "Copy what the log of a topic has more than its archive.",
+        "quarantine list": "List runs that set records aside.",
+        "quarantine show": "Show the records that a run set aside, and why.",
+        "quarantine retry": "Take records that a run set aside up again, in a new run.",
     },
 }
 
@@ -38,6 +41,6 @@ SUMMARIES: dict[str, str] = {name: text for group in GROUPS.values() for name, t
 """Names have one or two words."""
 FAMILIES: dict[str, str] = {
     "kafka": "Look at a declared topic; nothing is changed.",
-    "quarantine": "Look at records that could not be decoded; nothing is changed.",
+    "quarantine": "Records that could not be decoded, and those that a transform rejected.",
 }
 """First words of commands that have two."""

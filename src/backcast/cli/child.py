@@ -105,6 +105,9 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
             return control.plan(Request.model_validate(given["request"]), record=given["record"])
         case "gc":
             return control.gc(dry_run=given["dry_run"])
+        case "archive":
+            asked = {name: given[name] for name in ("offsets", "until", "requested_by")}
+            return control.archive(given["topic"], **asked, on_progress=on_progress)
         case "kafka-window":
             return control.kafka_window(given["topic"], given["event_time"], to_end=given["to_end"])
         case "doctor":
@@ -128,6 +131,9 @@ def _perform_on_run(control: ControlPlane, verb: RunVerb, given: dict[str, Any],
             return control.diff(run_id)
         case "quarantine-show":
             return control.quarantined_records(run_id, limit=given["limit"])
+        case "quarantine-retry":
+            why = {name: given[name] for name in ("reason", "ticket", "requested_by")}
+            return control.retry_request(run_id, **why)
         case "publish":
             return control.publish(run_id, on_progress)
         case "undo":

@@ -76,6 +76,9 @@ class WhyOptions:
 
     reason: Annotated[str, Parameter(metavar="TEXT", help="Why history changes, in a sentence.")] = ""
     ticket: Annotated[str, Parameter(metavar="ID", help="Ticket that asks for it.")] = ""
+    affected: Annotated[
+        int | None, Parameter(metavar="ROWS", help="How many rows are known to be wrong: the plan may know better.")
+    ] = None
     kind: Annotated[KindName, Parameter(metavar="KIND", help="What this is called on record.", show_default=True)] = (
         "restatement"
     )

@@ -10,11 +10,13 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-RunVerb = Literal["run", "worker", "retry", "validate", "diff", "publish", "undo", "cancel", "quarantine-show"]
+RunVerb = Literal[
+    "run", "worker", "retry", "validate", "diff", "publish", "undo", "cancel", "quarantine-show", "quarantine-retry"
+]
 """About one run, which exists."""
-Verb = Literal[RunVerb, "plan", "gc", "kafka-window", "doctor"]
+Verb = Literal[RunVerb, "plan", "gc", "archive", "kafka-window", "doctor"]
 VERBS: tuple[str, ...] = get_args(Verb)
-COMMITTING: frozenset[str] = frozenset({"publish", "undo"})
+COMMITTING: frozenset[str] = frozenset({"publish", "undo", "archive"})
 """After these, a child that died without an answer leaves the outcome unknown."""
 
 MessageType = Literal["progress", "result", "error", "crash", "stopped"]

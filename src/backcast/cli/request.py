@@ -20,7 +20,7 @@ def to_request(pipeline: str, scope: ScopeOptions, why: WhyOptions) -> Request:
     from backcast.model.request import Kind, Request
 
     days = [*(_day(text, "--on") for text in scope.on), *_listed(scope.dates)]
-    _check_window(scope, bool(days))
+    _check_window(scope, bool(days), may_be_all=why.kind == "bootstrap")
     return Request(
         pipeline=pipeline,
         start=scope.start,
@@ -31,21 +31,22 @@ def to_request(pipeline: str, scope: ScopeOptions, why: WhyOptions) -> Request:
         offsets=scope.offsets,
         record_time=scope.record_time,
         checkpoint=scope.checkpoint,
+        affected=_affected(why.affected),
         kind=Kind(why.kind),
-        reason=_told(why.reason),
-        ticket=_told(why.ticket),
-        requested_by=_user(),
+        reason=told(why.reason),
+        ticket=told(why.ticket),
+        requested_by=user(),
     )
 
 
-def _check_window(scope: ScopeOptions, has_days: bool) -> None:
+def _check_window(scope: ScopeOptions, has_days: bool, *, may_be_all: bool) -> None:
     from backcast.model.time import parse_instant
 
     window = scope.start is not None or scope.end is not None
     if window and has_days:
         raise InvalidRequest("--from and --to cannot be mixed with --on or --dates", hint="use one of the two")
     of_topic = [scope.offsets, scope.record_time, scope.checkpoint]
-    if not window and not has_days and not any(of_topic):
+    if not window and not has_days and not any(of_topic) and not may_be_all:
         example = "--from 2025-01-01 --to 2025-02-01, or --on 2025-01-31"
         raise InvalidRequest("which days? the request names none", hint=f"add {example}")
     if not window:
@@ -111,12 +112,19 @@ def _clauses(where: tuple[str, ...]) -> tuple[ValueClause, ...]:
     return tuple(ValueClause(column=column, values=tuple(dict.fromkeys(found))) for column, found in values.items())
 
 
-def _told(text: str) -> str:
+def _affected(rows: int | None) -> int | None:
+    if rows is not None and rows < 1:
+        raise InvalidRequest(f"--affected {rows}: nothing is wrong then", hint="leave it out when nobody has counted")
+    return rows
+
+
+def told(text: str) -> str:
     """What was typed in another encoding than the terminal's reaches us with bytes that are no text."""
     return text.encode(errors="replace").decode()
 
 
-def _user() -> str:
+def user() -> str:
+    """Whoever is logged in."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -10,6 +10,7 @@ from backcast.errors import BackcastError
 
 
 def main() -> int:
+    from backcast.cli.dispatch import INTERRUPTED
     from backcast.demo.story import tell
 
     narrator = Narrator()
@@ -21,6 +22,9 @@ def main() -> int:
     except BackcastError as error:
         print(f"\nerror[{error.code}]: {error.message}\n  hint: {error.hint}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("\nInterrupted. Everything that the story had started is stopped.", file=sys.stderr)
+        return INTERRUPTED
     return 0
 
 

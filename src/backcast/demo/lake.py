@@ -15,6 +15,7 @@ from backcast.project.config import load_project
 from backcast.project.init import init_project
 from backcast.project.session import make_folders, session_settings
 from backcast.spark.session import open_session
+from backcast.spark.versions import Package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +27,6 @@ FIRST_LIVE_SHOP = 100
 """Shops from here on exist only in rows of the live writer."""
 _FOLDER = ".demo"
 _MARK = "made-by-backcast-demo"
-_CHUNKS_PER_JOB = "BACKCAST__PIPELINES__DAILY__CHUNKS_PER_JOB"
 
 # Written by hand and not by the pipeline: what the corrected January must be.
 _RIGHT = """
@@ -51,9 +51,10 @@ class Lake:
         root = _fresh(below / _FOLDER) / "shop"
         init_project(root)
         os.chdir(root)
-        # Several small commits, so that a run has a middle in which it can be killed.
-        os.environ[_CHUNKS_PER_JOB] = "4"
-        settings = replace(session_settings(load_project(root)), log_file=root / ".backcast" / "spark.log")
+        settings = session_settings(load_project(root))
+        # The orders of the second act come out of a topic.
+        packages = (*settings.packages, Package.KAFKA)
+        settings = replace(settings, packages=packages, log_file=root / ".backcast" / "spark.log")
         make_folders(settings)
         spark = open_session(settings)
         runpy.run_path(str(root / "seed.py"))["seed"](spark)

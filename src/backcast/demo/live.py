@@ -9,24 +9,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from backcast.demo.lake import FIRST_LIVE_SHOP, TABLE, Lake, Row
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _FIRST_DAY = date(2026, 2, 1)
 _JOIN_SECONDS = 60.0
 
 
 class Background:
-    """A thread that repeats `step` with a Spark session of its own until it is told to stop."""
+    """A thread that repeats `step` until it is told to stop."""
 
     words: ClassVar[str]
 
-    def __init__(self, spark: SparkSession, pause: float) -> None:
-        self._spark = spark
+    def __init__(self, pause: float) -> None:
         self._pause = pause
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name=type(self).__name__, daemon=True)
@@ -36,17 +32,18 @@ class Background:
         self._thread.start()
 
     def stop(self) -> None:
+        """Wait until the step under way is done. Harmless when it never started."""
         self._stop.set()
-        self._thread.join(_JOIN_SECONDS)
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_SECONDS)
 
-    def step(self, spark: SparkSession) -> None:
+    def step(self) -> None:
         raise NotImplementedError
 
     def _work(self) -> None:
-        spark = self._spark.newSession()
         try:
             while not self._stop.wait(self._pause):
-                self.step(spark)
+                self.step()
         except Exception as error:  # noqa: BLE001 - the story ends with it, on its own thread
             self.failure = error
 
@@ -57,19 +54,20 @@ class LiveWriter(Background):
     words = "live writer"
 
     def __init__(self, lake: Lake) -> None:
-        super().__init__(lake.spark, pause=0.8)
+        super().__init__(pause=0.8)
+        self._spark = lake.spark.newSession()
         self.written: Counter[Row] = Counter()
         self._between = threading.Lock()
 
-    def step(self, spark: SparkSession) -> None:
+    def step(self) -> None:
         with self._between:
             number = self.written.total()
-            self._append(spark, _FIRST_DAY + timedelta(days=number // 10), FIRST_LIVE_SHOP + number)
+            self._append(_FIRST_DAY + timedelta(days=number // 10), FIRST_LIVE_SHOP + number)
 
-    def append_late(self, spark: SparkSession, day: date) -> None:
+    def append_late(self, day: date) -> None:
         """One row for a day of the past, now."""
         with self._between:
-            self._append(spark, day, FIRST_LIVE_SHOP + self.written.total())
+            self._append(day, FIRST_LIVE_SHOP + self.written.total())
 
     @contextmanager
     def between_commits(self) -> Iterator[Counter[Row]]:
@@ -77,8 +75,8 @@ class LiveWriter(Background):
         with self._between:
             yield self.written.copy()
 
-    def _append(self, spark: SparkSession, day: date, shop: int) -> None:
-        spark.sql(f"INSERT INTO {TABLE} VALUES (DATE'{day}', {shop}, 'Online', 1, 9.90)")  # noqa: S608 - our own values
+    def _append(self, day: date, shop: int) -> None:
+        self._spark.sql(f"INSERT INTO {TABLE} VALUES (DATE'{day}', {shop}, 'Online', 1, 9.90)")  # noqa: S608 - our own values
         self.written[(day, shop, "Online", 1, Decimal("9.90"))] += 1
 
 
@@ -91,7 +89,8 @@ class Reader(Background):
     words = "reader"
 
     def __init__(self, lake: Lake) -> None:
-        super().__init__(lake.spark, pause=0.3)
+        super().__init__(pause=0.3)
+        self._spark = lake.spark.newSession()
         self._states = {_summary(lake.wrong): "wrong", _summary(lake.right): "right"}
         self._live = 0
         self.looks = 0
@@ -105,10 +104,10 @@ class Reader(Background):
         while self.looks < wanted and self.failure is None and time.monotonic() < deadline:
             time.sleep(0.1)
 
-    def step(self, spark: SparkSession) -> None:
+    def step(self) -> None:
         query = f"""SELECT count_if(shop < {FIRST_LIVE_SHOP}), sum(if(shop < {FIRST_LIVE_SHOP}, revenue, 0)),
             count_if(shop >= {FIRST_LIVE_SHOP}) FROM {TABLE}"""  # noqa: S608 - our own values
-        january, revenue, live = spark.sql(query).collect()[0]
+        january, revenue, live = self._spark.sql(query).collect()[0]
         state = self._states.get((january, revenue), "half-way")
         if self.seen[-1:] != [state]:
             self.seen.append(state)

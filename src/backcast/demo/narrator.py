@@ -18,6 +18,10 @@ class Narrator:
         self._chapters = 0
         self.proven = 0
 
+    def part(self, title: str) -> None:
+        """Several chapters under one title."""
+        print(f"\n\n{title}\n{'#' * len(title)}", flush=True)
+
     def chapter(self, title: str) -> None:
         self._chapters += 1
         heading = f"{self._chapters}. {title}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import signal
@@ -12,14 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from backcast.cli import working
 from backcast.cli.child import perform, plain
-from backcast.cli.dispatch import dispatch
+from backcast.cli.dispatch import INTERRUPTED, dispatch
 from backcast.cli.protocol import Job, Verb
 from backcast.cli.spark_child import OnMessage
+from backcast.demo.narrator import Narrator
+from backcast.spark.processes import ProcessIdentity, end
 
 if TYPE_CHECKING:
     from backcast.cli.options import Common
@@ -27,11 +30,45 @@ if TYPE_CHECKING:
 
 
 def typed(*arguments: str) -> int:
-    """Show the command as one would type it, run it, give its exit code."""
+    """Show the command as one would type it, run it, give its exit code. Raises KeyboardInterrupt when it got one."""
     print(f"\n$ backcast {shlex.join(arguments)}", flush=True)
     code = dispatch(list(arguments))
     sys.stdout.flush()
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
     return code
+
+
+def expect(narrator: Narrator, code: int, *arguments: str) -> None:
+    """Type the command. Raises ClaimBroken when it ends with another exit code."""
+    ended = typed(*arguments)
+    if ended != code:
+        narrator.prove(f"backcast {arguments[0]} ends with exit code {code}", False, f"it was {ended}")
+
+
+def heed_signals() -> None:
+    """Let Ctrl-C and SIGTERM end the story with KeyboardInterrupt, so that whatever it started is stopped on the way.
+
+    Spark puts a handler of its own in the place of ours, which calls the JVM in the middle of another call.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        # Py4J logs the call that was under way as an error.
+        logging.disable(logging.CRITICAL)
+        raise KeyboardInterrupt
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, interrupt)
+
+
+@contextmanager
+def variable(name: str, value: str) -> Iterator[None]:
+    """Inside, this process and those it starts have the variable."""
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 class _HereInstead:
@@ -82,9 +119,10 @@ def killed_half_way(control: ControlPlane, run_id: str, log: Path, patience: flo
         while command.poll() is None and time.monotonic() < deadline:
             status = control.status(run_id)
             if status.counts.staged and status.holder is not None:
-                pid = status.holder.holder.pid
-                os.kill(pid, signal.SIGKILL)
-                return pid, control.status(run_id).counts.staged
+                holder = status.holder.holder
+                # Waits until it is gone: on a busy machine a killed process may linger for a moment.
+                end(ProcessIdentity(holder.pid, holder.started))
+                return holder.pid, control.status(run_id).counts.staged
             time.sleep(0.05)
     finally:
         with suppress(ProcessLookupError):

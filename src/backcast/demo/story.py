@@ -1,204 +1,65 @@
-"""The story: a table is wrong and gets mended beside a live writer; a worse mending is stopped; the first is undone."""
+"""The whole story: a table that is restated, then a topic that is replayed, and what both come to."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from dataclasses import dataclass
-from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from backcast.demo.lake import TABLE, Lake, Row
-from backcast.demo.live import LiveWriter, Reader
+from backcast.demo import table_story, topic_story
+from backcast.demo.lake import Lake
 from backcast.demo.narrator import Narrator
-from backcast.demo.shell import in_process, killed_half_way, typed
-from backcast.model.states import RunState
-from backcast.project.api import open_project
-
-if TYPE_CHECKING:
-    from backcast.control import ControlPlane
-
-JANUARY = ("--from", "2026-01-01", "--to", "2026-02-01")
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """Everything on stage."""
-
-    lake: Lake
-    control: ControlPlane
-    writer: LiveWriter
-    reader: Reader
-    narrator: Narrator
-    started: float
-
-    def newest(self) -> str:
-        return self.control.list(limit=1)[0].run_id
-
-    def prove_table(self, january: Counter[Row], claim: str) -> None:
-        """The table holds January as given and every row of the live writer: none less, none twice."""
-        with self.writer.between_commits() as live:
-            now = self.lake.now()
-        lost, extra = (january + live) - now, now - (january + live)
-        self.narrator.prove(
-            f"{claim}: {january.total()} rows of January and all {live.total()} live rows, none lost, none doubled",
-            not lost and not extra,
-            f"{lost.total()} lost, {extra.total()} too many",
-        )
+from backcast.demo.shell import heed_signals
+from backcast.demo.table_story import TableTally
+from backcast.demo.topic_story import TopicTally
+from backcast.errors import Unavailable
 
 
 def tell(below: Path, narrator: Narrator) -> None:
     """Raises ClaimBroken when the product does not keep a promise."""
     started = time.monotonic()
+    _need_kafka()
     _opening(narrator)
+    heed_signals()
     lake = Lake.create(below)
-    control = open_project(lake.root)
-    scene = Scene(lake, control, LiveWriter(lake), Reader(lake), narrator, started)
+    heed_signals()
     try:
-        with in_process(control):
-            _the_bug(scene)
-            run_id = _plan(scene)
-            _run_and_die(scene, run_id)
-            _publish(scene, run_id)
-            _worse(scene)
-            _take_back(scene, run_id)
-        _tally(scene, run_id)
+        narrator.part("Part one: a table is restated")
+        table = table_story.tell(lake, narrator)
+        narrator.part("Part two: a day is replayed from a topic")
+        topic = topic_story.tell(lake, narrator)
     finally:
-        scene.writer.stop()
-        scene.reader.stop()
-        control.world.close()
         lake.spark.stop()
+    _tally(narrator, table, topic, time.monotonic() - started)
+
+
+def _need_kafka() -> None:
+    """Say at once what would be missing only in the second part."""
+    if find_spec("confluent_kafka") is None:
+        raise Unavailable("Kafka's client is not installed", hint="install it with `pip install 'backcast[kafka]'`")
 
 
 def _opening(narrator: Narrator) -> None:
     print("Backcast restates history in Spark tables: planned, staged, validated,")
     print("published in one commit, and reversible, while the live stream keeps writing.")
     narrator.say(
-        """Everything below is real: an Iceberg table on this disk, Spark, the real commands and their real output.
-        Spark starts now; that takes a few seconds."""
+        """Everything below is real: Iceberg tables on this disk, Spark, a Kafka broker, the real commands and their
+        real output. Spark starts now; that takes a few seconds."""
     )
 
 
-def _the_bug(scene: Scene) -> None:
-    say = scene.narrator.say
-    scene.narrator.chapter("A table that people trust is wrong")
-    say(
-        f"""`backcast init` wrote a small project into {scene.lake.root.parent.name}/shop. Its table {TABLE} holds the
-        revenue of four shops, day by day. Version 1.0.0 of the code added refunds to the revenue as if they were
-        sales. Version 1.1.0, in pipelines/daily.py, takes them off. January still shows the wrong numbers:"""
-    )
-    scene.narrator.show(*(f"{city:<8}{amount:>14}" for city, amount in scene.lake.revenue_by_city().items()))
-    scene.writer.start()
-    scene.reader.start()
-    say(
-        """Meanwhile a live writer appends a row about every second, and a reader looks at the table all the time. Both
-        go on until the end; neither knows about Backcast."""
-    )
-
-
-def _plan(scene: Scene) -> str:
-    scene.narrator.chapter("Plan: see what would happen; nothing is touched")
-    _typed(scene, 0, "plan", "daily", *JANUARY, "--reason", "refunds were counted as sales")
-    scene.narrator.say(
-        """The inputs are pinned to a snapshot and the code to its hashes: what you just read is what will run, or it is
-        refused."""
-    )
-    return scene.newest()
-
-
-def _run_and_die(scene: Scene, run_id: str) -> None:
-    scene.narrator.chapter("Run: compute into a hidden stage, and survive kill -9")
-    scene.narrator.say("The chunks go to a branch of the table that no reader sees. In the middle we kill the process.")
-    print(f"\n$ backcast run {run_id}", flush=True)
-    pid, staged = killed_half_way(scene.control, run_id, scene.lake.root / ".backcast" / "killed.log")
-    print(f"  ... 4 days per commit ...\n\n$ kill -9 {pid}", flush=True)
-    total = len(scene.control.status(run_id).manifest.chunks)
-    scene.narrator.say(f"Dead, with {staged} of {total} days staged. The same command goes on with the rest:")
-    before = {chunk.chunk_id: chunk.attempts for chunk in scene.control.world.reader().chunks(run_id)}
-    _typed(scene, 0, "run", run_id)
-    after = {chunk.chunk_id: chunk.attempts for chunk in scene.control.world.reader().chunks(run_id)}
-    kept = sum(1 for name, attempts in after.items() if before[name] == attempts)
-    print()
-    scene.narrator.prove(f"{kept} days were not computed again", 0 < staged <= kept < total, f"{staged} were staged")
-    scene.prove_table(scene.lake.wrong, "readers still see the table as it was")
-
-
-def _publish(scene: Scene, run_id: str) -> None:
-    scene.narrator.chapter("Diff, then publish: one commit, beside the live writer")
-    _typed(scene, 0, "diff", run_id)
-    scene.narrator.say("Every day changes, no row comes or goes. That is what we wanted, so:")
-    before = scene.writer.written.total()
-    _typed(scene, 0, "publish", run_id)
-    scene.narrator.show(*(f"{city:<8}{amount:>14}" for city, amount in scene.lake.revenue_by_city().items()))
-    print()
-    scene.prove_table(scene.lake.right, "the table is right")
-    arrived = scene.writer.written.total() - before
-    scene.narrator.prove("the live writer was never stopped", scene.writer.failure is None, str(scene.writer.failure))
-    scene.narrator.say(
-        f"{arrived} live rows arrived while that happened. The commit wrote no data file: it took seconds."
-    )
-
-
-def _worse(scene: Scene) -> None:
-    scene.narrator.chapter("A worse restatement: validation stops it")
-    scene.narrator.say(
-        """Somebody enters Lyon twice in the table of shops. The next restatement joins with it, so that Lyon's days
-        come out twice."""
-    )
-    scene.lake.spark.sql("INSERT INTO lake.shop.shops VALUES (1, 'Lyon')")
-    _typed(scene, 0, "plan", "daily", "--from", "2026-01-10", "--to", "2026-01-13", "--reason", "one more correction")
-    bad = scene.newest()
-    _typed(scene, 3, "run", bad)
-    _typed(scene, 3, "publish", bad)
-    print()
-    state = scene.control.status(bad).run.state
-    scene.narrator.prove("the run was rejected and cannot be published", state is RunState.REJECTED, str(state))
-    scene.prove_table(scene.lake.right, "readers never saw it")
-    _typed(scene, 0, "cancel", bad)
-
-
-def _take_back(scene: Scene, run_id: str) -> None:
-    scene.narrator.chapter("Undo: take it back, and keep what arrived since")
-    scene.narrator.say(
-        """The owner wants the old January back for now. Since the publish the live writer went on, and a late sale of
-        15 January came in: right inside the restated window. A rollback of the table would throw all of that away."""
-    )
-    scene.writer.append_late(scene.lake.spark, date(2026, 1, 15))
-    _typed(scene, 0, "undo", run_id)
-    print()
-    scene.prove_table(scene.lake.wrong, "January is back as it was")
-
-
-def _tally(scene: Scene, run_id: str) -> None:
-    narrator, reader = scene.narrator, scene.reader
+def _tally(narrator: Narrator, table: TableTally, topic: TopicTally, seconds: float) -> None:
     narrator.chapter("The tally")
-    print()
-    reader.look_again()
-    scene.writer.stop()
-    reader.stop()
-    for each in (scene.writer, reader):
-        narrator.prove(f"the {each.words} never failed", each.failure is None, str(each.failure))
-    now, expected = scene.lake.now(), scene.lake.wrong + scene.writer.written
-    lost, doubled = (expected - now).total() + reader.lost, (now - expected).total()
-    half_way = reader.seen.count("half-way")
-    narrator.prove("no row was lost or doubled", not lost and not doubled, f"{lost} lost, {doubled} doubled")
-    seen = " -> ".join(reader.seen)
-    narrator.prove("every look showed January all wrong or all right", seen == "wrong -> right -> wrong", seen)
     narrator.show(
-        f"rows written by the live writer:  {scene.writer.written.total()}",
-        f"rows lost:                        {lost}",
-        f"rows doubled:                     {doubled}",
-        f"half-way states seen by a reader: {half_way} in {reader.looks} looks ({seen})",
-        f"claims proven:                    {narrator.proven} in {time.monotonic() - scene.started:.0f} s",
+        f"rows written live:                {table.written} by the writer, {topic.written} by the stream",
+        f"rows lost:                        {table.lost + topic.lost}",
+        f"rows doubled:                     {table.doubled + topic.doubled}",
+        f"half-way states seen by a reader: {table.seen.count('half-way')} in {table.looks} looks"
+        f" ({' -> '.join(table.seen)})",
+        f"offsets replayed:                 {topic.offsets:,}, every one accounted for",
+        f"claims proven:                    {narrator.proven} in {seconds:.0f} s",
     )
     narrator.say(
-        f"""The project is yours to play with: cd {scene.lake.root.parent.name}/shop, then `backcast list`, or
-        `backcast logs {run_id}`. README.md there tells more."""
+        f"""The first project is yours to play with: cd .demo/shop, then `backcast list`, or `backcast logs
+        {table.run_id}`. README.md there tells more. .demo/orders keeps the second one, without its broker."""
     )
-
-
-def _typed(scene: Scene, expected: int, *arguments: str) -> None:
-    code = typed(*arguments)
-    if code != expected:
-        scene.narrator.prove(f"backcast {arguments[0]} ends with exit code {expected}", False, f"it was {code}")

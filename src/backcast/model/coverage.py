@@ -7,12 +7,16 @@ Every other gap is a hole, and an offset that was read twice is an overlap; eith
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from backcast.model.digest import Digest
-from backcast.model.document import Document
+from backcast.model.document import Document, later
 from backcast.model.log import Isolation, OffsetRange, Ranges
 
 
@@ -106,6 +110,8 @@ class Coverage(Document):
     """The proof for several ranges, in order of partitions and offsets."""
 
     partitions: tuple[PartitionCoverage, ...] = ()
+    schema_ids: Annotated[dict[int, int], later({})] = Field(default_factory=dict)
+    """Avro by a registry: how many records each schema wrote, by its id."""
 
     @property
     def complete(self) -> bool:
@@ -138,7 +144,8 @@ class Coverage(Document):
 
     def __add__(self, other: Coverage) -> Coverage:
         """Both proofs as one, joined where their ranges touch; what is in both is an overlap."""
-        return Coverage(partitions=tuple(_joined([*self.partitions, *other.partitions])))
+        ids = Counter(self.schema_ids) + Counter(other.schema_ids)
+        return Coverage(partitions=tuple(_joined([*self.partitions, *other.partitions])), schema_ids=dict(ids))
 
 
 def seen(ranges: Ranges, observed: Observed, expected: Digest) -> Coverage | None:
@@ -155,7 +162,7 @@ def seen(ranges: Ranges, observed: Observed, expected: Digest) -> Coverage | Non
         found.append(_covered(each, {**others, Status.ROW: rows}))
     if sum(each.rows for each in found) != observed.rows or any(each.rows < 0 for each in found):
         return None
-    return Coverage(partitions=tuple(found))
+    return Coverage(partitions=tuple(found), schema_ids=dict(observed.schema_ids))
 
 
 def explained(

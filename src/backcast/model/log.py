@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from backcast.model.document import Document
+from backcast.model.document import Document, later
 from backcast.model.time import Interval
 
 
@@ -105,12 +106,72 @@ class PinnedPartition(Document):
 class LogSlice(Document):
     """What one chunk reads. Chunks of time may read the same offsets, for a record belongs to one by its event time;
     each offset is owned by exactly one, so that what all of them count adds up.
+
+    Slices of a request that names several ranges of a partition hold several of it, too.
     """
 
     ranges: Ranges
     owned: Ranges
+    only: Annotated[Ranges, later(())] = ()
+    """Of what is read, the offsets that were asked for; others are counted as filtered. Empty: all."""
     window: Interval | None = None
     """Event time that this chunk alone counts as its own; None: all. It may read more, as warm-up."""
+
+
+class ArchivedFile(Document):
+    """A file of an archive that somebody else writes, as it was when it was planned with."""
+
+    path: str
+    size: int
+    modified: int
+    """Milliseconds since 1970."""
+
+
+class ArchivePin(Document):
+    """The archive of a topic as it was planned with, and the offsets that are taken from it instead of the log."""
+
+    place: str
+    """The table's name, or where the files lie."""
+    location: str | None = None
+    """How plans name a table that they know by its folder alone."""
+    uuid: str = ""
+    version: str | None = None
+    """Of the table; None while it is empty, and for files."""
+    files: tuple[ArchivedFile, ...] = ()
+    ranges: Ranges = ()
+    """What is read from it. The log is read from where each of them ends."""
+    holes: Ranges = ()
+    """Offsets inside these ranges among which records are missing; the first of them is, if the topic has no gaps."""
+
+    def part(self, ranges: Ranges) -> Ranges:
+        """Those of the offsets that come from here; empty ranges are left out."""
+        return tuple(each for each in map(self._common, ranges) if each is not None)
+
+    def rest(self, ranges: Ranges) -> Ranges:
+        """Those of the offsets that come from the log; as many ranges as were given."""
+        ours = ((each, self._common(each)) for each in ranges)
+        return tuple(
+            OffsetRange(partition=each.partition, start=each.start if one is None else one.end, end=each.end)
+            for each, one in ours
+        )
+
+    def _common(self, wanted: OffsetRange) -> OffsetRange | None:
+        ours = next((each for each in self.ranges if each.partition == wanted.partition), wanted)
+        start, end = max(wanted.start, ours.start), min(wanted.end, ours.end)
+        found = start < end and ours is not wanted
+        return OffsetRange(partition=wanted.partition, start=start, end=end) if found else None
+
+
+class SchemaPin(Document):
+    """Which schema of a registry records are read as, and what the versions were called when that was decided."""
+
+    side: str
+    """`value` or `key`."""
+    subject: str
+    reader: int | None
+    """Its id; None when a schema file says how records are read."""
+    versions: dict[int, int]
+    """The version of the subject that each id is."""
 
 
 class LogPin(Document):
@@ -130,10 +191,25 @@ class LogPin(Document):
     """No record of the window can have been written after the last that is read."""
     slices: dict[str, LogSlice] = Field(default_factory=dict)
     """What each chunk reads, by its id."""
+    archive: Annotated[ArchivePin | None, later(None)] = None
+    """None: all of it comes from the log."""
+    schemas: Annotated[tuple[SchemaPin, ...], later(())] = ()
+    """Of Avro by a registry."""
+    hand_over: Annotated[dict[int, int] | None, later(None)] = None
+    """Of a bootstrap: the offset of each partition at which a stream must start, to read on exactly there."""
 
     @property
     def ranges(self) -> Ranges:
         return tuple(each.range for each in self.partitions)
+
+    @property
+    def by_time(self) -> bool:
+        """Whether a window of event time says which of the records become rows."""
+        return any(each.window is not None for each in self.slices.values())
+
+    @property
+    def from_log(self) -> Ranges:
+        return self.ranges if self.archive is None else self.archive.rest(self.ranges)
 
 
 def owned_slices(slices: Mapping[str, tuple[Interval, Ranges]]) -> dict[str, LogSlice]:

@@ -1,12 +1,13 @@
 """Sets of offsets: what several ranges cover together, and what of it others do not.
 
-A read of a log takes one range of each partition. A set that has more pieces than that is read in layers.
+A read of a log takes one range of each partition. A set that has more pieces than that is read in layers, and one that
+has very many is read with what lies between them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from backcast.model.log import OffsetRange, Ranges
 
@@ -16,6 +17,26 @@ def layers(each: Iterable[Ranges], without: Iterable[Ranges] = ()) -> tuple[Rang
     others = _pieces(without)
     left = [_left(pieces, others.get(number, [])) for number, pieces in sorted(_pieces(each).items())]
     return tuple(tuple(one for one in layer if one is not None) for layer in zip_longest(*left))
+
+
+def pieces(each: Iterable[Ranges]) -> Ranges:
+    """Every offset of the ranges once, in order; any number of pieces of each partition."""
+    return tuple(one for _, found in sorted(_pieces(each).items()) for one in found)
+
+
+def coarse(each: Iterable[Ranges], most: int) -> Ranges:
+    """The same with the narrowest gaps closed, so that no partition has more pieces than that."""
+    found: list[OffsetRange] = []
+    for number, exact in sorted(_pieces(each).items()):
+        gaps = [later.start - earlier.end for earlier, later in pairwise(exact)]
+        wide = set(sorted(range(len(gaps)), key=lambda index: -gaps[index])[: most - 1])
+        start = exact[0].start
+        for index, (earlier, later) in enumerate(pairwise(exact)):
+            if index in wide:
+                found.append(_range(number, start, earlier.end))
+                start = later.start
+        found.append(_range(number, start, exact[-1].end))
+    return tuple(found)
 
 
 def _pieces(each: Iterable[Ranges]) -> dict[int, list[OffsetRange]]:

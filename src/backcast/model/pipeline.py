@@ -60,6 +60,10 @@ class Dataset(Relation):
     """Column that tells the newer of two rows with the same key."""
     streaming_readers: tuple[str, ...] = ()
     """Declared streams that read this table, and that a rewrite may stop."""
+    tolerance: float | None = None
+    """The share of rows that may be wrong without harm."""
+    refresh: str | None = None
+    """How to compute the table anew from others, when it is derived from them."""
 
     @property
     def time_columns(self) -> tuple[TimeColumn, ...]:

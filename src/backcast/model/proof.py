@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated
 
 from backcast.model.coverage import Coverage
-from backcast.model.document import Document
+from backcast.model.document import Document, later
 from backcast.model.log import LogPin, span
 from backcast.model.pieces import layers
 from backcast.model.run import Event
@@ -28,6 +29,13 @@ class LogProof(Document):
     chunks: tuple[str, ...]
     coverage: Coverage
     handed_over: int
+    rejected: Annotated[int, later(0)] = 0
+    """Records that the transform did not want, of those that are counted here and nowhere else."""
+
+    @property
+    def aside(self) -> int:
+        """Records that went to the quarantine."""
+        return self.coverage.quarantined + self.rejected
 
 
 def proofs(events: Iterable[Event], tokens: frozenset[int]) -> tuple[LogProof, ...]:
@@ -38,6 +46,18 @@ def proofs(events: Iterable[Event], tokens: frozenset[int]) -> tuple[LogProof, .
             proof = LogProof.model_validate(event.data)
             found[proof.token, proof.input] = proof
     return tuple(found.values())
+
+
+def newest(events: Iterable[Event]) -> tuple[LogProof, ...]:
+    """What each chunk told last: a job that takes one up again tells it for all of its own anew."""
+    found: list[LogProof] = []
+    for event in events:
+        if event.name == COVERED:
+            proof = LogProof.model_validate(event.data)
+            again = set(proof.chunks)
+            found = [each for each in found if each.input != proof.input or again.isdisjoint(each.chunks)]
+            found.append(proof)
+    return tuple(found)
 
 
 def problem(pin: LogPin, found: Iterable[LogProof]) -> str | None:
@@ -61,13 +81,38 @@ def problem(pin: LogPin, found: Iterable[LogProof]) -> str | None:
     return None
 
 
-def summary(found: Iterable[LogProof]) -> str:
+def summary(pin: LogPin, found: Iterable[LogProof]) -> str:
     """All proofs of an input in one sentence."""
+    found = tuple(found)
     parts = [each for proof in found for each in proof.coverage.partitions]
     sums = {name: sum(getattr(each, name) for each in parts) for name in _TOLD}
-    told = ", ".join(_TOLD[name](number) for name, number in sums.items() if number or name == "rows")
+    words = _TOLD if pin.by_time else _TOLD | _TOLD_OF_OFFSETS
+    told = ", ".join(words[name](number) for name, number in sums.items() if number or name == "rows")
     offsets = sum(each.span for each in parts)
-    return f"{many(offsets, 'offset')} of {many(len({each.partition for each in parts}), 'partition')}: {told}"
+    rejected = sum(each.rejected for each in found)
+    more = f", {rejected:,} rejected by the transform" if rejected else ""
+    more += _archived(pin)
+    more += _written_with(pin, sum((proof.coverage for proof in found), Coverage()).schema_ids)
+    return f"{many(offsets, 'offset')} of {many(len({each.partition for each in parts}), 'partition')}: {told}{more}"
+
+
+def _archived(pin: LogPin) -> str:
+    """How many of the offsets were read from an archive instead of the log."""
+    if pin.archive is None:
+        return ""
+    owned = layers(each.owned for each in pin.slices.values())
+    number = sum(span(pin.archive.part(layer)) for layer in owned)
+    return f"; {number:,} from the archive {pin.archive.place}" if number else ""
+
+
+def _written_with(pin: LogPin, ids: Mapping[int, int]) -> str:
+    """Which versions of a subject the records were written with."""
+    known = next((each for each in pin.schemas if each.side == "value"), None)
+    if known is None or not ids:
+        return ""
+    versions = sorted((known.versions.get(number, 0), records) for number, records in ids.items())
+    told = ", ".join(f"{many(records, 'record')} of version {version}" for version, records in versions)
+    return f"; {known.subject}: {told}"
 
 
 _TOLD: dict[str, Callable[[int], str]] = {
@@ -79,3 +124,8 @@ _TOLD: dict[str, Callable[[int], str]] = {
     "markers": lambda number: many(number, "transaction marker"),
     "aborted": lambda number: f"{number:,} aborted",
 }
+_TOLD_OF_OFFSETS: dict[str, Callable[[int], str]] = {
+    "rows": lambda number: many(number, "row"),
+    "filtered": lambda number: f"{number:,} not asked for",
+}
+"""Where no window of time says what is asked for."""

@@ -77,6 +77,8 @@ class Status(Document):
     workers: tuple[Lease, ...] = ()
     """Those that take part beside it."""
     restaged: Restaged | None = None
+    quarantined: int = 0
+    """Records that it set aside."""
     verdict: Verdict | None
     publication: Publication | None
     """The newest publish."""

@@ -11,7 +11,7 @@ from backcast.model.scope import ValueClause
 
 
 class Kind(StrEnum):
-    """Why history is touched. Recorded and shown; it does not change how a run works."""
+    """Why history is touched. Recorded and shown; only a bootstrap works differently, see `plan.bootstrap`."""
 
     RESTATEMENT = "restatement"
     BACKFILL = "backfill"
@@ -38,6 +38,10 @@ class Request(Document):
     """Of a topic: `FROM..TO`, the times that records carry themselves."""
     checkpoint: Annotated[str | None, later(None)] = None
     """Of a topic: from where the stream with this checkpoint stands to the end of the log."""
+    retries: Annotated[str | None, later(None)] = None
+    """The run whose quarantined records these offsets, or this window, hold."""
+    affected: Annotated[int | None, later(None)] = None
+    """How many rows are known to be wrong. Changes nothing but what the plan advises."""
     kind: Kind = Kind.RESTATEMENT
     reason: str = ""
     ticket: str = ""

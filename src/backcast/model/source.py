@@ -60,6 +60,23 @@ class Quarantine:
 
 
 @dataclass(frozen=True, slots=True)
+class Archive:
+    """Where records of a topic are kept longer than by the log: a table, or files that somebody else writes."""
+
+    table: str | None = None
+    """Full name of a table, or delta.`path`. `backcast archive` makes it and adds to it."""
+    files: str | None = None
+    """Parquet files: a folder, or a path with wildcards."""
+    is_delta: bool = False
+    columns: dict[str, str] = field(default_factory=dict)
+    """Columns that are called otherwise there, by our names for them."""
+
+    @property
+    def place(self) -> str:
+        return self.table or self.files or ""
+
+
+@dataclass(frozen=True, slots=True)
 class LogSource:
     """A declared Kafka topic. Nothing secret is in here."""
 
@@ -80,6 +97,9 @@ class LogSource:
     tombstones: bool = False
     """Records without a value are handed over too, as rows whose columns are null."""
     quarantine: Quarantine | None = None
+    archive: Archive | None = None
+    to_archive: bool = False
+    """Read to be archived: every record as the log has it, with the topic's id."""
 
     @property
     def time_columns(self) -> tuple[TimeColumn, ...]:

@@ -1,11 +1,13 @@
-"""What the commands tell about a topic: where a moment lies in it, and where a window of event time does."""
+"""What the commands tell about a topic: where a moment or a window lies in it, and where a stream goes on."""
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 from backcast.model.document import Document
 from backcast.model.log import Isolation, OffsetRange, Ranges
+from backcast.model.states import RunState
 from backcast.model.time import Interval
 
 
@@ -40,6 +42,22 @@ class TopicOffsets(Document):
     @property
     def span(self) -> int:
         return sum(each.span for each in self.partitions)
+
+
+class HandOver(Document):
+    """Where a stream must start so that it and a bootstrap read every record once."""
+
+    run_id: str
+    state: RunState
+    source: str
+    topic: str
+    offsets: dict[int, int]
+    """By partition."""
+
+    @property
+    def starting_offsets(self) -> str:
+        """As Spark's option `startingOffsets` wants them."""
+        return json.dumps({self.topic: {str(number): offset for number, offset in sorted(self.offsets.items())}})
 
 
 class PartitionSurvey(Document):

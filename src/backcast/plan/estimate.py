@@ -1,4 +1,4 @@
-"""How much and how long: from file statistics, and from recorded runs of the same pipeline when there are any."""
+"""How much and how long: from what there is to read, and from recorded runs of the same pipeline when there are any."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def estimate(input_rows: int, input_bytes: int, target_rows: int, rate: Rate | N
         basis = f"{rate.jobs} recorded job{'s' if rate.jobs != 1 else ''} of this pipeline"
     else:
         low, high = input_rows / _GUESS_FAST, input_rows / _GUESS_SLOW
-        basis = "file statistics and a guessed speed: no run of this pipeline is recorded yet"
+        basis = "guessed: no run of this pipeline is recorded yet"
     return Estimate(
         input_rows=input_rows,
         input_bytes=input_bytes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from backcast.model.finding import Finding, block, note, warn
-from backcast.model.log import LogPin
+from backcast.model.log import LogPin, Ranges
 from backcast.model.manifest import InputPin, LivePolicy, Settings, Survival
 from backcast.model.words import many
 
@@ -20,10 +20,13 @@ def log_findings(inputs: Iterable[InputPin], settings: Settings) -> list[Finding
 def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
     if pin.survival in (Survival.GONE, Survival.PARTIAL):
         what = "all" if pin.survival is Survival.GONE else "a part"
+        nowhere = "" if log.archive is None else f", and {log.archive.place} does not have it either"
         yield block(
             "log.gone" if pin.survival is Survival.GONE else "log.partial",
-            f"retention has removed {what} of what input {pin.name} needs: {_missing(log)}",
-            "ask for a window that the log still has",
+            f"retention has removed {what} of what input {pin.name} needs: {_named(log.missing)}{nowhere}",
+            "ask for a window that the log still has"
+            if log.archive is not None
+            else "ask for a window that the log still has, or declare an `archive` of the topic that has the rest",
         )
     elif pin.survival is Survival.AT_RISK:
         yield warn(
@@ -38,7 +41,15 @@ def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
             f"nobody can say how long {log.topic} keeps these records",
             "run soon",
         )
-    if not log.to_end:
+    if log.archive is not None and log.archive.holes:
+        yield block(
+            "log.archive-holes",
+            f"{log.archive.place} lacks records of {log.topic} that the log no longer has, among"
+            f" {_named(log.archive.holes)}",
+            "mend the archive, or ask for a window without them; when producers use transactions, declare it:"
+            " `transactional: true`",
+        )
+    if log.by_time and not log.to_end:
         yield note(
             "log.slack",
             f"input {pin.name} is read by record time with the declared slack: a record of the window that was written"
@@ -59,7 +70,7 @@ def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _missing(log: LogPin) -> str:
-    named = [f"{each.partition}={each.start}..{each.end}" for each in log.missing[:_MOST_NAMED]]
-    more = len(log.missing) - _MOST_NAMED
+def _named(ranges: Ranges) -> str:
+    named = [f"{each.partition}={each.start}..{each.end}" for each in ranges[:_MOST_NAMED]]
+    more = len(ranges) - _MOST_NAMED
     return f"offsets {', '.join(named)}" + (f" and of {many(more, 'partition')} more" if more > 0 else "")

@@ -8,8 +8,9 @@ from itertools import pairwise
 
 from backcast.errors import InvalidRequest
 from backcast.model.finding import Finding, block, warn
-from backcast.model.log import LogPin
+from backcast.model.log import LogPin, Ranges, span
 from backcast.model.manifest import ChunkPlan, CodeIdentity, InputPin, Manifest
+from backcast.model.pieces import layers, pieces
 from backcast.model.pipeline import InputSpec, PipelineSpec
 from backcast.model.request import Request
 from backcast.model.run import Run
@@ -55,8 +56,11 @@ def slice_chunks(pin: InputPin, window: Interval | None, now: datetime) -> tuple
 
 
 def asked_window(request: Request, zone: str) -> Interval | None:
-    """Event time that records must have; None when offsets say what is read. Raises InvalidRequest for two windows."""
-    if any(getattr(request, name) is not None for name in _OFFSETS):
+    """Event time that records must have; None when offsets say what is read. Raises InvalidRequest for two windows.
+
+    Records that a window's run set aside must still lie in that window when they are taken up again.
+    """
+    if any(getattr(request, name) is not None for name in _OFFSETS) and not (request.retries and request.start):
         return None
     windows = requested_windows(request, zone)
     if any(earlier.end != later.start for earlier, later in pairwise(windows)):
@@ -81,7 +85,7 @@ def refuse_log_options(request: Request, mode: PublishMode) -> None:
             f"--where says which rows to replace, and `publish: {{mode: {mode}}}` replaces none",
             hint="filter in the transform, or use mode replace",
         )
-    if len(given) > 1 or (given and (request.start or request.dates)):
+    if len(given) > 1 or (given and (request.start or request.dates) and not request.retries):
         raise InvalidRequest(
             "give one of --from and --to, --on, --offsets, --record-time and --checkpoint", hint="leave out the others"
         )
@@ -102,11 +106,18 @@ def merge_findings(spec: PipelineSpec) -> list[Finding]:
 
 
 def repeat_findings(
-    code: CodeIdentity, inputs: tuple[InputPin, ...], published: Iterable[tuple[Run, Manifest]]
+    request: Request, code: CodeIdentity, inputs: tuple[InputPin, ...], published: Iterable[tuple[Run, Manifest]]
 ) -> list[Finding]:
-    """Appends of the same offsets that the table has already. The same code would add the same rows once more."""
+    """Appends of the same offsets that the table has already. The same code would add the same rows once more.
+
+    A run that set records aside has read them, and did not append them.
+    """
     found = []
+    published = tuple(published)
+    set_aside_by = _retried(request, published)
     for run, other in published:
+        if run.run_id in set_aside_by:
+            continue
         pairs = zip(inputs, other.inputs, strict=False)
         shared = sum(_shared(one.log, two.log) for one, two in pairs if one.log is not None and two.log is not None)
         if not shared:
@@ -137,13 +148,28 @@ def _is_same(one: CodeIdentity, other: CodeIdentity) -> bool:
 
 def _reads(pin: InputPin) -> object:
     """What of an input decides the rows."""
-    return (pin.identity.uuid, pin.version) if pin.log is None else (pin.log.topic_id, pin.log.ranges)
+    return (pin.identity.uuid, pin.version) if pin.log is None else (pin.log.topic_id, pieces(_asked(pin.log)))
 
 
 def _shared(one: LogPin, other: LogPin) -> int:
     """Offsets that both read."""
     if one.topic_id != other.topic_id:
         return 0
-    theirs = {each.partition: each for each in other.ranges}
-    both = ((each, theirs[each.partition]) for each in one.ranges if each.partition in theirs)
-    return sum(max(0, min(ours.end, their.end) - max(ours.start, their.start)) for ours, their in both)
+    left = layers(_asked(one), without=_asked(other))
+    return span(pieces(_asked(one))) - sum(map(span, left))
+
+
+def _asked(log: LogPin) -> list[Ranges]:
+    """Offsets whose rows were asked for."""
+    return [each.only or each.owned for each in log.slices.values()]
+
+
+def _retried(request: Request, published: Iterable[tuple[Run, Manifest]]) -> frozenset[str]:
+    """The run whose records are taken up again, and those that had set them aside before it."""
+    earlier = {run.run_id: manifest.request.retries for run, manifest in published}
+    found: set[str] = set()
+    name = request.retries
+    while name is not None and name not in found:
+        found.add(name)
+        name = earlier.get(name)
+    return frozenset(found)

@@ -256,8 +256,11 @@ def schema_findings(
 
 def pinning_findings(analysis: Analysis, inputs: Iterable[InputPin]) -> list[Finding]:
     """What the transform reads besides its declared inputs would be read at whatever version it has by then."""
-    empty = {pin.identity.name for pin in inputs if pin.version is None}
-    declared = {pin.identity.name for pin in inputs} | {pin.identity.location for pin in inputs}
+    pins = tuple(inputs)
+    archives = [pin.log.archive for pin in pins if pin.log is not None and pin.log.archive is not None]
+    empty = {pin.identity.name for pin in pins if pin.version is None}
+    declared = {name for pin in pins for name in (pin.identity.name, pin.identity.location)}
+    declared |= {name for each in archives for name in (each.place, each.location)}
     loose = (set(analysis.tables) - declared) | (set(analysis.unpinned) - empty)
     found = [
         block(
@@ -267,7 +270,7 @@ def pinning_findings(analysis: Analysis, inputs: Iterable[InputPin]) -> list[Fin
         )
         for name in sorted(loose)
     ]
-    if analysis.files:
+    if analysis.files and not any(each.files for each in archives):
         found.append(
             warn(
                 "input.files",

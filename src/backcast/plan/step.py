@@ -20,10 +20,12 @@ from backcast.model.states import Execution
 from backcast.model.table import FileList, PartitionField, PublishMode, TableFacts
 from backcast.model.time import Interval, beyond_calendar
 from backcast.plan import preflight
+from backcast.plan.bootstrap import bootstrap_findings, bootstrapped
 from backcast.plan.chunks import make_chunks, make_scope
 from backcast.plan.distribution import arrive_together
 from backcast.plan.estimate import Rate, estimate
 from backcast.plan.grouping import chunks_per_job
+from backcast.plan.instead import instead_findings
 from backcast.plan.log_findings import log_findings
 from backcast.plan.log_shape import (
     MOST_SLICES,
@@ -35,6 +37,7 @@ from backcast.plan.log_shape import (
     slice_chunks,
 )
 from backcast.plan.pins import at_risk, pin_inputs, pin_target, read_windows
+from backcast.plan.rejecting import without_rejected
 from backcast.plan.windows import Partitioning, partitioning, requested_windows
 from backcast.ports import Engine, Input, LogInput, Target
 from backcast.world import Transform
@@ -79,6 +82,7 @@ class _Shape:
 def make_manifest(request: Request, planning: Planning) -> Manifest:
     """The frozen plan with all findings. Raises InvalidRequest or UnknownName when there is nothing to plan."""
     dataset = planning.spec.output
+    request = bootstrapped(request, planning.spec)
     refuse_log_options(request, planning.settings.publish_mode)
     facts = planning.target.facts()
     _refuse_wrong_columns(planning, facts, request)
@@ -97,12 +101,14 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
         *(
             preflight.scope_findings(shape.asked, shape.scope, shape.files, old_specs=shape.old_specs)
             if planning.settings.publish_mode is PublishMode.REPLACE
-            else [*merge_findings(planning.spec), *repeat_findings(planning.code, inputs, planning.published)]
+            else [*merge_findings(planning.spec), *repeat_findings(request, planning.code, inputs, planning.published)]
         ),
+        *bootstrap_findings(request, planning.spec, facts, planning.target),
         *preflight.input_findings(inputs, facts.identity.name),
         *log_findings(inputs, planning.settings),
         *preflight.code_findings(planning.code, request),
         *preflight.policy_findings(planning.settings, shape.scope),
+        *instead_findings(request, planning.spec, shape.files.rows),
         *preflight.overlap_findings(shape.scope.windows, planning.others),
         *_result_findings(planning, facts, inputs, needed),
     ]
@@ -222,11 +228,14 @@ def _result_findings(
     job = Job(run_id="plan", execution=Execution.DRY_RUN, window=whole, clock=planning.now)
     try:
         rows = planning.transform.apply(frames, job)
+        rows, wrong = without_rejected(planning.engine, rows, facts.identity.columns, inputs)
         analysis = planning.engine.analyse(rows)
     except ChunkFailed as error:
         return [
             block("code.raises", error.message, error.hint or "run the transform with backcast.testing.check_transform")
         ]
+    if wrong:
+        return wrong
     columns = planning.settings.result_columns(facts.identity.columns)
     added = frozenset(LINEAGE_COLUMNS if planning.settings.lineage_columns else ())
     found = preflight.pinning_findings(analysis, inputs)

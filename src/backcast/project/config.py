@@ -14,6 +14,7 @@ from backcast.model.manifest import Settings
 from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation, TableFormat
 from backcast.model.source import KafkaAccess, LogSource
 from backcast.model.table import PublishMode
+from backcast.project.archives import archive_dataset, archive_pipeline, archived_source
 from backcast.project.problems import KeyPath, Place, Problem, from_validation, raise_problems, suggestion
 from backcast.project.profiles import Interpolation, apply_environment, choose_profile
 from backcast.project.references import reference_problems
@@ -53,7 +54,10 @@ class Project:
         return Tree(None, self.places).place(path)
 
     def relation(self, name: str) -> Relation:
-        """A declared table, with its time column when it has one. Raises UnknownName."""
+        """A declared table, with its time column when it has one, or an archive. Raises UnknownName."""
+        archived = archived_source(self, name)
+        if archived is not None:
+            return archive_dataset(archived)
         if name not in self.config.datasets:
             raise _unknown("dataset", name, self.config.datasets)
         return _relation(name, self)
@@ -85,7 +89,10 @@ class Project:
         return self.config.pipelines[name]
 
     def pipeline(self, name: str) -> PipelineSpec:
-        """The pipeline as the flow knows it. Raises UnknownName."""
+        """The pipeline as the flow knows it, declared or that of an archive. Raises UnknownName."""
+        archived = archived_source(self, name)
+        if archived is not None:
+            return archive_pipeline(archived)
         config = self.pipeline_config(name)
         output = self.dataset(config.output)
         return PipelineSpec(
@@ -180,6 +187,8 @@ def _relation(name: str, project: Project) -> Relation:
         key=config.key,
         version=config.version,
         streaming_readers=config.streaming_readers,
+        tolerance=config.tolerance,
+        refresh=config.refresh,
     )
 
 

@@ -107,6 +107,9 @@ def _spark_probes(wiring: Wiring) -> Iterator[Probe]:
         yield _tried(f"pipeline {name}", partial(_pipeline, wiring, name))
     for name in wiring.project.config.catalogs:
         yield _tried(f"catalog {name}", partial(_catalog, wiring, name))
+    for name, source in wiring.project.config.sources.items():
+        if source.archive is not None:
+            yield _tried(f"archive of {name}", partial(_archive, wiring, name))
     for name in wiring.project.config.datasets:
         yield _tried(f"dataset {name}", partial(_dataset, wiring, name))
 
@@ -116,6 +119,15 @@ def _catalog(wiring: Wiring, name: str) -> str:
 
     with jvm_errors(f"asking catalog {name} for its namespaces"):
         return f"answers, {many(wiring.spark().sql(f'SHOW NAMESPACES IN {name}').count(), 'namespace')}"
+
+
+def _archive(wiring: Wiring, name: str) -> str:
+    """Whether it has the columns, and how much is archived."""
+    whole = wiring.log_input(name, wiring.project.log_source(name)).whole()
+    if whole.pin is None:
+        return f"will be made by `backcast archive {name}`"
+    offsets = sum(each.span for each in whole.held.values())
+    return f"{whole.pin.place}: {many(offsets, 'offset')} of {many(len(whole.held), 'partition')}"
 
 
 def _dataset(wiring: Wiring, name: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from backcast.model.document import canonical, sha256
 from backcast.model.manifest import CodeIdentity
+from backcast.project.archives import archived_source
 
 if TYPE_CHECKING:
     from backcast.project.config import Project
@@ -41,6 +42,9 @@ def config_hash(project: Project, pipeline: str) -> str:
     Catalogs and Spark's address are not in it: a manifest records the tables' own identity and the settings that change
     results elsewhere.
     """
+    archived = archived_source(project, pipeline)
+    if archived is not None:
+        return sha256(canonical({"archive": {"topic": archived.topic, "isolation": archived.isolation}}))
     config = project.pipeline_config(pipeline)
     names = {config.output, *(each.dataset for each in config.inputs.values())}
     sources = project.config.sources
@@ -49,13 +53,13 @@ def config_hash(project: Project, pipeline: str) -> str:
         "datasets": {name: project.config.datasets[name].as_json() for name in sorted(names - sources.keys())},
     }
     if read := sorted(names & sources.keys()):
-        # Where brokers are and who we are to them changes no result.
+        # Where brokers and archives are, and who we are to them, changes no result.
         document["sources"] = {name: _of_results(sources[name].as_json()) for name in read}
     return sha256(canonical(document))
 
 
 def _of_results(source: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in source.items() if key not in ("servers", "security", "options")}
+    return {key: value for key, value in source.items() if key not in ("servers", "security", "options", "archive")}
 
 
 def installed_packages() -> dict[str, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backcast.errors import BackcastError, ChunkFailed, ConfigError, InvalidRequest, SparkFailed
+from backcast.project.archives import archive_transform, archived_source
 from backcast.project.modules import ProjectModules, hashes
 from backcast.project.problems import suggestion
 from backcast.project.transform import Context, Inputs, TransformFunction, transform_label
@@ -64,6 +65,8 @@ class LoadedTransform:
 
 def load_transform(project: Project, pipeline: str) -> LoadedTransform:
     """Import the pipeline's function or read its SQL file. Raises ConfigError or InvalidRequest with file and line."""
+    if archived_source(project, pipeline) is not None:
+        return archive_transform(project, pipeline)
     config = project.pipeline_config(pipeline)
     if config.sql is not None:
         return _load_sql(project, pipeline, config.sql)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from backcast.project.archives import PREFIX
 from backcast.project.problems import KeyPath, Problem, suggestion
 from backcast.project.yaml_lines import Tree
 
@@ -43,9 +44,18 @@ def _found(project: Mapping[str, Any], datasets: Mapping[str, Any]) -> _Found:
         if _keys(declared).get("type") == "delta" and name != "spark_catalog":
             yield ("catalogs", name, "type"), "a catalog of type delta is Spark's own one: call it spark_catalog"
     sources = _keys(project.get("sources"))
-    for name in sources:
+    for name, source in sources.items():
         if name in datasets:
             yield ("sources", name), f"a dataset is called {name!r} too: pipelines could not tell them apart"
+        table = _keys(_keys(source).get("archive")).get("table")
+        catalog = table.partition(".")[0] if isinstance(table, str) else None
+        if catalog is not None and catalog not in catalogs:
+            here: KeyPath = ("sources", name, "archive", "table")
+            yield here, f"no catalog is called {catalog!r}{suggestion(catalog, catalogs)}"
+    for section in ("datasets", "pipelines"):
+        for name in _keys(project.get(section)):
+            if _keys(sources.get(name.removeprefix(PREFIX))).get("archive") and name.startswith(PREFIX):
+                yield (section, name), f"{name!r} is the archive of a source: call it otherwise"
     for name, pipeline in _keys(project.get("pipelines")).items():
         yield from _pipeline(name, _keys(pipeline), datasets, sources)
 

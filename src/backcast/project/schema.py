@@ -28,7 +28,7 @@ from backcast.project.problems import KeyPath
 from backcast.project.secrets import masked
 from backcast.project.source_schema import SourceConfig
 from backcast.project.store_address import check_store, shown
-from backcast.project.values import Duration, Identifier, Label, TableName, TablePath, TimeConfig, Version, Zone
+from backcast.project.values import Duration, Identifier, Label, Share, TableName, TablePath, TimeConfig, Version, Zone
 from backcast.spark.settings import REDIRECTS, SKIPPING
 
 
@@ -144,6 +144,8 @@ class DatasetConfig(Document):
     key: tuple[Identifier, ...] = ()
     version: Identifier | None = None
     streaming_readers: tuple[Label, ...] = ()
+    tolerance: Share | None = None
+    refresh: str | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _fits(self) -> DatasetConfig:

@@ -90,9 +90,10 @@ def _packages(project: Project, catalogs: Mapping[str, Mapping[str, str]]) -> tu
 
 
 def _is_delta(project: Project) -> bool:
-    """Whether a quarantine is a Delta table."""
-    found = (project.log_source(name).quarantine for name in project.config.sources)
-    return any(each is not None and each.table.startswith("delta.`") for each in found)
+    """Whether a quarantine or an archive is a Delta table."""
+    sources = [project.log_source(name) for name in project.config.sources]
+    kept = any(each.quarantine is not None and each.quarantine.table.startswith("delta.`") for each in sources)
+    return kept or any(each.archive is not None and each.archive.is_delta for each in sources)
 
 
 def _metastore(properties: Mapping[str, str]) -> dict[str, str]:

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_serializer, field_validator, model_serializer, model_validator
 
-from backcast.model.document import Document
+from backcast.model.document import Document, later
 from backcast.model.log import Isolation
 from backcast.model.source import Encoding, Lack, Surplus
 from backcast.project.secrets import MASK, mask_text, masked
-from backcast.project.values import Duration, TableName, TablePath, TimeConfig
+from backcast.project.values import Duration, Identifier, TableName, TablePath, TimeConfig
 
 _FROM_ELSEWHERE = re.compile(r"(\$\{(file:[^{}]+|\w+)\})+")
 _OURS = frozenset(
@@ -43,6 +43,12 @@ def _elsewhere(text: str) -> str:
 def _inside(text: str) -> str:
     if text.startswith(("/", "~")) or ".." in text.split("/"):
         raise ValueError(f"expected a file inside the project, got {text!r}")
+    return text
+
+
+def _files(text: str) -> str:
+    if not text or any(sign in text for sign in "`\n\0"):
+        raise ValueError(f"expected a folder of Parquet files, or a path with wildcards, got {text!r}")
     return text
 
 
@@ -112,6 +118,27 @@ class QuarantineConfig(Document):
         return self
 
 
+ArchiveColumn = Literal["topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers"]
+
+
+class ArchiveConfig(Document):
+    """Where records are kept longer than by the log: a table that `backcast archive` fills, or files of others."""
+
+    table: TableName | None = None
+    path: TablePath | None = None
+    files: Annotated[str, AfterValidator(_files)] | None = None
+    columns: dict[ArchiveColumn, Identifier] = Field(default_factory=dict)
+    """What columns are called there, where it is not what we call them."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> ArchiveConfig:
+        if [self.table, self.path, self.files].count(None) != 2:
+            raise ValueError(
+                "expected exactly one of table (catalog.namespace.table), path (of a Delta table) and files (Parquet)"
+            )
+        return self
+
+
 class SecurityConfig(Document):
     """How brokers know us. Said once, and told to both clients in their own words."""
 
@@ -153,6 +180,7 @@ class SourceConfig(Document):
     tombstones: Literal["skip", "rows"] = "skip"
     """`rows`: a record without a value is a row without values, for a transform that turns it into a delete."""
     quarantine: QuarantineConfig | None = None
+    archive: Annotated[ArchiveConfig | None, later(None)] = None
     security: SecurityConfig = SecurityConfig()
     options: dict[str, str] = Field(default_factory=dict)
     """Further settings of Kafka's clients, for both of them."""

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backcast.errors import ConfigError
-from backcast.model.source import Encoding, KafkaAccess, Layout, LogSource, Quarantine
+from backcast.model.source import Archive, Encoding, KafkaAccess, Layout, LogSource, Quarantine
 from backcast.project.problems import KeyPath, Problem, raise_problems
 
 if TYPE_CHECKING:
     from backcast.project.config import Project
-    from backcast.project.source_schema import LayoutConfig, QuarantineConfig, SecurityConfig
+    from backcast.project.source_schema import ArchiveConfig, LayoutConfig, QuarantineConfig, SecurityConfig
 
 _LOGIN = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -36,6 +36,7 @@ def log_source(project: Project, name: str) -> LogSource:
         transactional=config.transactional,
         tombstones=config.tombstones == "rows",
         quarantine=_quarantine(project, config.quarantine),
+        archive=_archive(project, config.archive),
     )
 
 
@@ -93,9 +94,23 @@ def _quarantine(project: Project, config: QuarantineConfig | None) -> Quarantine
         return None
     if config.table is not None:
         return Quarantine(config.table, config.most)
-    path = str(config.path)
-    place = path if ":" in path else str(project.root / Path(path).expanduser())
-    return Quarantine(f"delta.`{place}`", config.most)
+    return Quarantine(f"delta.`{_absolute(project, str(config.path))}`", config.most)
+
+
+def _archive(project: Project, config: ArchiveConfig | None) -> Archive | None:
+    if config is None:
+        return None
+    columns = {str(ours): theirs for ours, theirs in config.columns.items()}
+    if config.files is not None:
+        return Archive(files=_absolute(project, config.files), columns=columns)
+    if config.path is not None:
+        return Archive(table=f"delta.`{_absolute(project, config.path)}`", is_delta=True, columns=columns)
+    catalog = project.config.catalogs[str(config.table).partition(".")[0]]
+    return Archive(table=config.table, is_delta=catalog.type == "delta", columns=columns)
+
+
+def _absolute(project: Project, path: str) -> str:
+    return path if ":" in path else str(project.root / Path(path).expanduser())
 
 
 def _client_security(security: SecurityConfig, username: str, password: str) -> dict[str, str]:

@@ -47,6 +47,14 @@ def _zone(text: str) -> str:
     return text
 
 
+def _share(value: object) -> object:
+    """A part of a whole: `0.1%`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value) if isinstance(value, str) else None
+    if found is None or float(found[1]) > 100:
+        raise ValueError(f"expected a share such as 0.1%, got {value!r}")
+    return float(found[1]) / 100
+
+
 def _duration(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError("expected a duration such as 90s, 30m, 12h, 7d or 2w")  # noqa: TRY004 - pydantic reports ValueErrors
@@ -76,6 +84,7 @@ Label = Annotated[str, AfterValidator(_label)]
 TableName = Annotated[str, AfterValidator(_table)]
 TablePath = Annotated[str, AfterValidator(_path)]
 Zone = Annotated[str, AfterValidator(_zone)]
+Share = Annotated[float, BeforeValidator(_share)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Version = Annotated[str, AfterValidator(_version)]
 

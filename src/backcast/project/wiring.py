@@ -7,7 +7,7 @@ import os
 import socket
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ from backcast.project.config import Project, load_project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from backcast.model.archiving import ToArchive
+    from backcast.model.log import Ranges
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec
     from backcast.model.quarantine import QuarantinedRecord
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Target
     from backcast.project.loading import LoadedTransform
+    from backcast.sources.kafka.input import KafkaInput
     from backcast.store.sql import SqlStore
 
 
@@ -110,10 +113,16 @@ class Wiring:
         from backcast.sources.tables import TableInput
 
         if isinstance(spec.dataset, LogSource):
-            from backcast.sources.kafka.input import KafkaInput
-
-            return KafkaInput(spec.name, spec.dataset, self.project.kafka_access(spec.dataset.name), self.spark())
+            return self.log_input(spec.name, spec.dataset)
         return TableInput(spec, self.source(spec.dataset.name))
+
+    def log_input(self, name: str, source: LogSource) -> KafkaInput:
+        """A declared topic, as an input of that name."""
+        from backcast.project.archiving import recorded_proofs
+        from backcast.sources.kafka.input import KafkaInput
+
+        recorded = partial(recorded_proofs, self.reader(), source.name)
+        return KafkaInput(name, source, self.project.kafka_access(source.name), self.spark(), recorded)
 
     def target(self, dataset: str) -> Target:
         from backcast.spark.gateway import jvm_errors
@@ -183,6 +192,17 @@ class Wiring:
         ]
         return found[:limit]
 
+    def quarantined_offsets(self, run_id: str, sources: list[str]) -> dict[str, Ranges]:
+        from backcast.sources.kafka.quarantine import kept_offsets
+
+        found = {}
+        for source in map(self.project.log_source, sources):
+            place = source.quarantine
+            found[source.name] = (
+                kept_offsets(self.spark(), place.table, run_id, source.topic) if place is not None else ()
+            )
+        return found
+
     def doctor(self) -> list[Probe]:
         from backcast.project.doctor import examine
 
@@ -204,6 +224,11 @@ class Wiring:
         source = find_source(self.project, name)
         window, access = parse_interval(event_time, zone_of(source)), self.project.kafka_access(source.name)
         return window_of(self.spark(), access, source, window, to_end=to_end)
+
+    def to_archive(self, name: str, offsets: str | None, until: str | None) -> ToArchive:
+        from backcast.project.archiving import to_archive
+
+        return to_archive(self, name, offsets, until)
 
     def close(self) -> None:
         """Close the store and stop Spark if it was started here."""

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil
 
-from backcast.errors import BackcastError, LeaseHeld, OutcomeUnknown, SparkFailed, StateConflict, Unavailable
+from backcast.errors import (
+    BackcastError,
+    LeaseHeld,
+    OutcomeUnknown,
+    QuarantineFull,
+    SparkFailed,
+    StateConflict,
+    Unavailable,
+)
 from backcast.faults import point
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.manifest import ChunkPlan
 from backcast.model.partitions import rows_by_chunk
-from backcast.model.proof import COVERED, LogProof
 from backcast.model.report import Progress
 from backcast.model.run import Chunk, StageRecord
 from backcast.model.scope import EVERYTHING
 from backcast.model.states import ChunkState, EffectState, RunState
 from backcast.model.table import PublishMode, Stage, StageCommit, StageWrite
-from backcast.run.compute import Computed
 from backcast.run.job import RunJob, joined
+from backcast.run.proving import prove
 from backcast.run.turn import turn
 
 
@@ -25,6 +32,7 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
     """Claim and write until nothing is pending, or that no longer holds.
 
     A group that fails is tried again in halves, until a bad chunk is alone; what goes well lets groups grow again.
+    Raises QuarantineFull when the run may not go on.
     """
     plans = {chunk.id: chunk for chunk in job.manifest.chunks}
     group = job.manifest.settings.chunks_per_job or 1
@@ -41,6 +49,11 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
             _stage_group(job, stage, claimed, [plans[name] for name in names])
             limit = min(group, limit * 2)
         except (LeaseHeld, StateConflict, SparkFailed, OutcomeUnknown, Unavailable):
+            raise
+        except QuarantineFull as error:
+            # What is left would meet the same end, or be computed in vain.
+            job.store.chunks.failed(job.run.run_id, names, error.message, job.lease.check())
+            job.store.runs.record(job.run.run_id, "chunks.failed", chunks=names, error=error.message)
             raise
         except BackcastError as error:
             if len(claimed) > 1:
@@ -83,7 +96,7 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     point("chunk.after-write-intent")
     commit = job.target.write(stage, write, rows, lambda: turn(job))
     counts, digest = _measured(job, commit, plans, digest_of())
-    _prove(job, computed, token, write.chunk_ids)
+    prove(job, computed, token, write.chunk_ids)
     record = StageRecord(
         run_id=job.run.run_id,
         token=token,
@@ -95,16 +108,6 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     job.store.chunks.staged(record, counts, job.lease.check())
     point("chunk.after-record")
     job.store.effects.end(effect, EffectState.LANDED, version=commit.version)
-
-
-def _prove(job: RunJob, computed: Computed, token: int, chunk_ids: tuple[str, ...]) -> None:
-    """What became of every offset is on record before its rows are."""
-    for name, log in computed.logs.items():
-        coverage, handed_over = log.proof()
-        if coverage.quarantined:
-            log.quarantine(job.run.run_id, chunk_ids, coverage.quarantined, job.clock.now())
-        proof = LogProof(input=name, token=token, chunks=chunk_ids, coverage=coverage, handed_over=handed_over)
-        job.store.runs.record(job.run.run_id, COVERED, **proof.as_json())
 
 
 def _measured(

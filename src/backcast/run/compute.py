@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from backcast.model.lineage import lineage_values
 from backcast.model.manifest import ChunkPlan, InputPin, Manifest
 from backcast.model.pipeline import Job
+from backcast.model.quarantine import POSITION, REJECTED, rejects
 from backcast.model.scope import Predicate, TimeClause, during
 from backcast.model.states import Execution
 from backcast.model.time import Interval
-from backcast.ports import Engine, Input, LogReading
+from backcast.ports import Engine, Input, LogReading, Sifted
 from backcast.world import Transform
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Computed:
 
     rows: DataFrame
     logs: dict[str, LogReading]
+    sifted: Sifted | None = None
+    """Where the transform may reject records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +57,16 @@ class Compute:
         rows = self.transform.apply({name: reading.rows for name, reading in readings.items()}, job)
         identity = manifest.target.identity
         columns = identity.columns
+        names = frozenset(each.name for each in columns)
+        sifted = self.engine.sifted(rows, REJECTED, POSITION, names) if rejects(rows.columns, names) else None
+        rows = rows if sifted is None else sifted.kept
         rows = self.engine.stamp(rows, lineage_values(manifest, self.run_id, columns))
         rows = self.engine.conform(rows, manifest.settings.result_columns(columns), identity.without_empty_texts)
         if merging := manifest.settings.merging:
             rows = self.engine.newest(rows, merging.key, merging.version)
         if keep.clauses:
             rows = self.engine.within(rows, keep, self._spare(keep, tuple(windows.values())))
-        return Computed(rows, {name: each.log for name, each in readings.items() if each.log is not None})
+        return Computed(rows, {name: each.log for name, each in readings.items() if each.log is not None}, sifted)
 
     def _spare(self, keep: Predicate, windows: tuple[Interval, ...]) -> Predicate:
         """Rows that a transform may return and that are cut: the warm-up on both sides, and other values of

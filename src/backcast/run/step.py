@@ -6,9 +6,10 @@ replaces its own part of the stage. At the end the stage's own history must tell
 
 from __future__ import annotations
 
-from backcast.errors import ChunkFailed, Failed
+from backcast.errors import ChunkFailed, Failed, QuarantineFull
 from backcast.faults import point
 from backcast.model.amendment import amendments
+from backcast.model.quarantine import FULL
 from backcast.model.run import Chunk, Run
 from backcast.model.stage import READY, is_ready, recorded_stage
 from backcast.model.states import ChunkState, EffectState, RunState
@@ -34,7 +35,14 @@ def stage_run(job: RunJob) -> Run:
         job.store.runs.record(job.run.run_id, READY, branch=stage.branch)
     report(job, "computing")
     for _ in range(_RECONCILE_ROUNDS):
-        _stage_all(job, stage)
+        try:
+            _stage_all(job, stage)
+        except QuarantineFull as error:
+            full, token = {FULL: True}, job.lease.check().token
+            job.store.runs.transition(
+                job.run, RunState.FAILED, detail=f"{error.message}; {error.hint}", token=token, **full
+            )
+            raise
         failed = [chunk for chunk in job.store.runs.chunks(job.run.run_id) if chunk.state is ChunkState.FAILED]
         if failed:
             return _end_failed(job, failed)

@@ -15,9 +15,9 @@ from pathlib import Path
 from backcast.errors import Unavailable
 from backcast.spark.packages import broker_jars
 from backcast.testing.kafka_topics import KafkaTopics
-from backcast.testing.servers import free_port, kill, start_java
+from backcast.testing.servers import free_ports, kill, start_java
 
-_START_SECONDS = 60.0
+_START_SECONDS = 120.0
 _ATTEMPTS = 5
 _HEAP = "-Xmx512m"
 
@@ -37,6 +37,8 @@ _SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
+    # A machine that is busy lets heartbeats wait; a broker that is fenced for it takes no topics.
+    "broker.session.timeout.ms": "120000",
     # Retention and compaction happen at once, but only to segments that a test ended: time alone ends none.
     "log.initial.task.delay.ms": "100",
     "log.retention.check.interval.ms": "250",
@@ -86,15 +88,22 @@ def _start(root: Path) -> tuple[subprocess.Popen[bytes], str]:
         if not (root / "data" / "meta.properties").exists():
             _format(classes, properties, cluster, log)
         process = start_java(log, _HEAP, "-cp", classes, "kafka.Kafka", str(properties), cwd=root)
-        if _answers(process, servers, cluster):
-            return process, servers
-        kill(process)
+        try:
+            if _answers(process, servers, cluster):
+                return process, servers
+        except BaseException:
+            kill(process)
+            raise
+        if process.poll() is None:
+            # It had its time: another attempt would take as long.
+            kill(process)
+            break
     raise _unavailable("the Kafka broker did not start", log)
 
 
 def _configure(properties: Path, data: Path) -> str:
     """Write the settings with ports that are free now; the address for clients."""
-    servers, control = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    servers, control = (f"127.0.0.1:{port}" for port in free_ports(2))
     settings = {
         **_SETTINGS,
         "controller.quorum.voters": f"1@{control}",
@@ -108,12 +117,22 @@ def _configure(properties: Path, data: Path) -> str:
 
 def _format(classes: str, properties: Path, cluster: str, log: Path) -> None:
     arguments = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
-    if start_java(log, _HEAP, "-cp", classes, *arguments, cwd=properties.parent).wait(_START_SECONDS) != 0:
+    process = start_java(log, _HEAP, "-cp", classes, *arguments, cwd=properties.parent)
+    try:
+        formatted = process.wait(_START_SECONDS) == 0
+    except subprocess.TimeoutExpired:
+        formatted = False
+    finally:
+        kill(process)
+    if not formatted:
         raise _unavailable("the storage of a Kafka broker could not be formatted", log)
 
 
 def _answers(process: subprocess.Popen[bytes], servers: str, cluster: str) -> bool:
-    """Whether this broker, and not one that took its port, came up. False when it ended instead."""
+    """Whether this broker, and not one that took its port, came up. False when it ended instead, or takes too long.
+
+    A broker answers before it is in service: until then nobody lists it, and it takes no topics.
+    """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -122,10 +141,12 @@ def _answers(process: subprocess.Popen[bytes], servers: str, cluster: str) -> bo
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:
-            if admin.list_topics(timeout=0.5).cluster_id == cluster:
+            found = admin.list_topics(timeout=1)
+            if found.cluster_id == cluster and found.brokers:
                 return True
         except KafkaException:
-            time.sleep(0.05)
+            pass
+        time.sleep(0.05)
     return False
 
 

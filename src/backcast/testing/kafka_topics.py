@@ -47,7 +47,8 @@ class KafkaTopics:
         from confluent_kafka.admin import NewTopic
 
         settings = {"retention.ms": "-1", **_dotted(config)}
-        self._admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(_SECONDS)
+        topic = NewTopic(name, partitions, 1, config=settings)
+        patient(lambda: self._admin.create_topics([topic])[name].result(_SECONDS))
         self._await_partitions(name, partitions)
         return name
 
@@ -178,25 +179,39 @@ class KafkaTopics:
         return {each.partition: answer.result(_SECONDS).offset for each, answer in answers.items()}
 
     def _await_partitions(self, topic: str, total: int) -> None:
-        def all_led() -> bool:
-            known = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions.values()
-            return len(known) == total and all(each.leader >= 0 for each in known)
+        from confluent_kafka import KafkaException
 
         def all_answer() -> bool:
             """A leader that was just made may say that it is none."""
-            from confluent_kafka import KafkaException
-
             try:
-                return len(self.end_offsets(topic)) == total
+                known = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions.values()
+                led = len(known) == total and all(each.leader >= 0 for each in known)
+                return led and len(self.end_offsets(topic)) == total
             except KafkaException:
                 return False
 
-        wait_until(lambda: all_led() and all_answer(), f"{topic} has {total} partitions")
+        wait_until(all_answer, f"{topic} has {total} partitions")
 
     def _client(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
         # A client says much on stderr when its broker goes away, which is how every test ends.
         quiet = {"log_level": 0, "partitioner": "murmur2_random", "linger.ms": 1}
         return {"bootstrap.servers": self.servers, **quiet, **(more or {})}
+
+
+def patient(ask: Callable[[], Any]) -> None:
+    """Ask again while a broker that has just begun, or is very busy, says that it cannot serve yet."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    passing = {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.NOT_CONTROLLER, KafkaError.BROKER_NOT_AVAILABLE}
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        try:
+            ask()
+            return
+        except KafkaException as error:
+            if error.args[0].code() not in passing or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def wait_until(true: Callable[[], bool], what: str, seconds: float = _SECONDS) -> None:

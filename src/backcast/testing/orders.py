@@ -16,6 +16,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from backcast.control import ControlPlane
+from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
@@ -55,7 +56,10 @@ def spread(days: int, a_day: int) -> Iterator[Order]:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """A project folder, its topic and its table `orders`, partitioned by day."""
+    """A project folder, its topic and its table `orders`, partitioned by day.
+
+    An Iceberg table is one of the namespace, in a catalog called `lake`. A Delta table lies in a folder of the project.
+    """
 
     root: Path
     spark: SparkSession
@@ -64,6 +68,7 @@ class Orders:
     table: str
     lake: Path
     options: dict[str, str] = field(default_factory=dict)
+    format: TableFormat = TableFormat.ICEBERG
 
     @classmethod
     def create(
@@ -76,19 +81,23 @@ class Orders:
         *,
         partitions: int = 3,
         source: str = "",
-        **config: str,
+        table_format: TableFormat = TableFormat.ICEBERG,
+        **config: str | int,
     ) -> Orders:
         """`source` is further YAML of the source, each key on a line of its own; `config` the topic's."""
         topic = f"orders-{next(_numbers)}"
         broker.create_topic(topic, partitions, **config)
-        made = cls(root, spark, broker, topic, f"{namespace}.orders", lake)
+        delta = table_format is TableFormat.DELTA
+        table = f"delta.`{root}/lake/orders`" if delta else f"{namespace}.orders"
+        made = cls(root, spark, broker, topic, table, lake, format=table_format)
         made.configure(source=source)
         made.create_table()
         return made
 
     def create_table(self, suffix: str = "") -> None:
         """The table, or another one like it."""
-        self.spark.sql(f"CREATE TABLE {self.table}{suffix} ({_COLUMNS}, day DATE) USING iceberg PARTITIONED BY (day)")
+        table = f"{self.table.removesuffix('`')}{suffix}`" if self.table.endswith("`") else f"{self.table}{suffix}"
+        self.spark.sql(f"CREATE TABLE {table} ({_COLUMNS}, day DATE) USING {self.format} PARTITIONED BY (day)")
 
     def configure(self, *, source: str = "", pipeline: str = "") -> None:
         """(Re)write the project's files."""
@@ -113,7 +122,7 @@ class Orders:
             {{source}}
             datasets:
               orders_by_day:
-                table: {self.table}
+                {self._place}
                 time: {{column: day, kind: date}}
                 grain: day
                 key: [id]
@@ -131,6 +140,11 @@ class Orders:
         for name, lines in indented.items():
             text = text.replace(f"{{{name}}}\n", lines)
         (self.root / "backcast.yaml").write_text(text)
+
+    @property
+    def _place(self) -> str:
+        """The table in backcast.yaml."""
+        return "path: lake/orders" if self.format is TableFormat.DELTA else f"table: {self.table}"
 
     def send(self, orders: Iterable[Order], partition: int | None = None) -> None:
         """In the order in which they claim to have been written."""

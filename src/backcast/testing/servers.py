@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 SMALL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
@@ -14,9 +15,16 @@ SMALL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dj
 
 def free_port() -> int:
     """A port that nobody listens on now; another process may take it before it is used."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1)[0]
+
+
+def free_ports(number: int) -> list[int]:
+    """The same for several, no two of which are equal."""
+    with ExitStack() as open_probes:
+        probes = [open_probes.enter_context(socket.socket()) for _ in range(number)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def dying_with_parent(signal_name: str) -> list[str]:

@@ -237,7 +237,7 @@ def _offsets(validation: Validation) -> list[Check]:
         own = [each for each in found if each.input == pin.name]
         wrong = problem(pin.log, own)
         name = "offsets covered" if len(validation.manifest.inputs) == 1 else f"offsets of {pin.name} covered"
-        checks.append(Check(name=name, passed=wrong is None, detail=wrong or summary(own)))
+        checks.append(Check(name=name, passed=wrong is None, detail=wrong or summary(pin.log, own)))
     return checks
 
 

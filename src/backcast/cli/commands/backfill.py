@@ -1,18 +1,9 @@
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
-
-from backcast.cli.ending import exit_code, show_status
+from backcast.cli.carry import Yes, carry_through, refuse_unless_asked
 from backcast.cli.options import DEFAULTS, NO_REASON, NO_SCOPE, Common, PipelineName, ScopeOptions, WhyOptions
 from backcast.cli.request import to_request
-from backcast.cli.working import Working, working
-from backcast.errors import InvalidRequest, PlanRefused
-
-if TYPE_CHECKING:
-    from backcast.model.report import Plan
+from backcast.cli.working import working
 
 
 def backfill(
@@ -21,51 +12,11 @@ def backfill(
     *,
     scope: ScopeOptions = NO_SCOPE,
     why: WhyOptions = NO_REASON,
-    yes: Annotated[bool, Parameter(help="Do not ask before running and publishing.")] = False,
+    yes: Yes = False,
     common: Common = DEFAULTS,
 ) -> int:
     """Plan, run and publish in one go."""
     request = to_request(pipeline, scope, why)
-    if not yes and (common.json or not sys.stdin.isatty()):
-        raise InvalidRequest("backfill asks before it changes a table, and here it cannot ask", hint="add --yes")
+    refuse_unless_asked("backfill", common, yes=yes)
     with working(common, "plan") as work:
-        answer = work.call("plan", "planning", request=request.as_json(), record=True)
-
-        from backcast.model.report import Plan
-
-        planned = Plan.model_validate(answer)
-        _show(work, planned)
-        if planned.refused:
-            return PlanRefused.exit_code
-        if not yes and not _confirmed(work, planned):
-            work.screen.note(f"nothing was changed; the plan is kept: backcast run {planned.run_id}")
-            return 0
-        return _carry_out(work, common, planned.run_id)
-
-
-def _carry_out(work: Working, common: Common, run_id: str) -> int:
-    from backcast.model.run import Publication, Run
-    from backcast.model.states import RunState
-
-    ended = Run.model_validate(work.call("run", "staging", run_id=run_id))
-    if ended.state is not RunState.ACCEPTED:
-        show_status(common, work.screen, ended)
-        return exit_code(ended.state)
-    publication = Publication.model_validate(work.call("publish", "publishing", run_id=run_id))
-    show_status(common, work.screen, publication)
-    return 0
-
-
-def _show(work: Working, planned: Plan) -> None:
-    """For people always; for machines only when nothing else follows."""
-    if work.screen.json and not planned.refused:
-        return
-    from backcast.cli.render.plan import render_plan
-
-    work.screen.show(planned, render_plan(planned, next_step=False))
-
-
-def _confirmed(work: Working, planned: Plan) -> bool:
-    table = planned.manifest.target.identity.name
-    work.screen.err.print(f"Run this and publish it to {table}? [y/N] ", end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+        return carry_through(work, common, request.as_json(), yes=yes)

@@ -15,7 +15,7 @@ def quarantine_list(
     limit: Annotated[int, Parameter(help="Look at this many runs, the newest.", show_default=True)] = 50,
     common: Common = DEFAULTS,
 ) -> None:
-    """List runs that met records which could not be decoded."""
+    """List runs that set records aside."""
     if limit < 1:
         raise InvalidRequest(f"--limit must be at least 1, not {limit}")
     with opened(common) as control:

@@ -16,7 +16,7 @@ def quarantine_show(
     limit: Annotated[int, Parameter(help="At most this many records.", show_default=True)] = 20,
     common: Common = DEFAULTS,
 ) -> None:
-    """Show the records of a run that could not be decoded, and why."""
+    """Show the records that a run set aside, and why."""
     if limit < 1:
         raise InvalidRequest(f"--limit must be at least 1, not {limit}")
     with working(common, "quarantine-show") as work:
@@ -26,4 +26,4 @@ def quarantine_show(
         from backcast.model.quarantine import QuarantinedRecord
 
         found = [QuarantinedRecord.model_validate(each) for each in answer]
-        work.screen.show(found, render_records(found, limit))
+        work.screen.show(found, render_records(found, limit, run_id))

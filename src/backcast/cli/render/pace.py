@@ -17,8 +17,10 @@ def pace(document: dict[str, Any]) -> str:
     done, total, seconds = document["done"], document["total"], document["seconds"]
     if not done or seconds <= 0:
         return ""
-    told = rate(document["rows"] / seconds)
-    return f"{told}, {duration(round(seconds / done * (total - done)))} left" if done < total else told
+    parts = [rate(document["rows"] / seconds)] if document["rows"] else []
+    if done < total:
+        parts.append(f"{duration(round(seconds / done * (total - done)))} left")
+    return ", ".join(parts)
 
 
 def plain_line(document: dict[str, Any]) -> str:

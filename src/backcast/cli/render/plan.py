@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 
@@ -9,8 +11,9 @@ from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, blocks
 from backcast.cli.render.window import predicate_lines, window_text, windows_lines, zone_of
 from backcast.cli.render.words import about, count, duration, moment, number, size, some
 from backcast.model.finding import Finding, Severity
-from backcast.model.log import LogPin
-from backcast.model.manifest import CodeIdentity, Estimate, InputPin, LivePolicy, Manifest, Settings, Survival
+from backcast.model.log import LogPin, span
+from backcast.model.manifest import CodeIdentity, InputPin, LivePolicy, Manifest, Settings, Survival
+from backcast.model.pieces import pieces
 from backcast.model.pipeline import TableFormat
 from backcast.model.report import Plan
 from backcast.model.table import PublishMode
@@ -27,7 +30,7 @@ _SURVIVAL = {
 }
 
 
-_RANGES_SHOWN = 4
+_PARTITIONS_SHOWN = 4
 
 
 def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
@@ -36,10 +39,10 @@ def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
         _title(plan),
         blocks(
             [
-                ("change", [*change_lines(manifest), _now_there(manifest)]),
+                ("change", [*change_lines(manifest), *_now_there(manifest)]),
                 ("from", [line for pin in manifest.inputs for line in _input(pin, manifest)]),
                 ("code", _code(manifest.code)),
-                ("effort", _effort(manifest.estimate)),
+                ("effort", _effort(manifest)),
                 ("live rows", [live_rows_sentence(manifest.settings)]),
                 ("undo", [f"guaranteed for {duration(manifest.settings.undo_window_seconds)} after publish"]),
                 ("why", why_lines(manifest)),
@@ -97,14 +100,15 @@ def why_lines(manifest: Manifest) -> list[RenderableType]:
     return [text(", ".join(filter(None, (request.reason, request.ticket, asked))))]
 
 
-def _now_there(manifest: Manifest) -> str:
+def _now_there(manifest: Manifest) -> list[str]:
+    """Rows that would be replaced."""
     target = manifest.target
     if manifest.settings.publish_mode is not PublishMode.REPLACE:
-        return "in the table now: whatever is there when it is published"
+        return []
     where = "files it touches" if manifest.scope.exact else "scope"
     if not target.rows:
-        return f"in {where} now: nothing"
-    return f"in {where} now: {count(target.rows, 'row')} in {count(target.files, 'file')} ({size(target.bytes)})"
+        return [f"in {where} now: nothing"]
+    return [f"in {where} now: {count(target.rows, 'row')} in {count(target.files, 'file')} ({size(target.bytes)})"]
 
 
 def _title(plan: Plan) -> RenderableType:
@@ -129,16 +133,39 @@ def _input(pin: InputPin, manifest: Manifest) -> list[RenderableType]:
 
 
 def _log_input(pin: InputPin, log: LogPin, manifest: Manifest) -> list[RenderableType]:
-    ranges = [f"{each.partition}={each.start}..{each.end}" for each in log.partitions]
-    shown = ranges if len(ranges) <= _RANGES_SHOWN else [*ranges[: _RANGES_SHOWN - 1], f"{len(ranges) - 3} more"]
+    asked = pieces(each.only or each.ranges for each in log.slices.values())
+    ranges = [f"{each.partition}={each.start}..{each.end}" for each in asked]
+    partitions = count(len({each.partition for each in asked}), "partition")
+    between = f", and {number(pin.rows - span(asked))} between them" if pin.rows > span(asked) else ""
     name = "" if pin.name == log.topic else f"{pin.name}: "
     window = [_read_window(manifest) + ", by event time"] if manifest.scope.windows else []
     return [
         text(name, (f"topic {log.topic}", STRONG), f", {log.isolation}"),
         *window,
-        f"reads {count(pin.rows, 'offset')} of {count(len(ranges), 'partition')}: {', '.join(shown) or 'none'}",
+        f"reads {count(span(asked), 'offset')} of {partitions}: {_shown(ranges)}{between}",
+        *_archived(log),
+        *([f"a stream can go on at {hand_over_text(log.hand_over)}"] if log.hand_over is not None else []),
         text((pin.survival, _SURVIVAL[pin.survival]), f"  {_survival(pin)}"),
     ]
+
+
+def hand_over_text(offsets: Mapping[int, int]) -> str:
+    """The offset of each partition at which a stream goes on."""
+    return _shown([f"{partition}={offset}" for partition, offset in sorted(offsets.items())])
+
+
+def _shown(parts: list[str]) -> str:
+    most = _PARTITIONS_SHOWN
+    shown = parts if len(parts) <= most else [*parts[: most - 1], f"{len(parts) - most + 1} more"]
+    return ", ".join(shown) or "none"
+
+
+def _archived(log: LogPin) -> list[RenderableType]:
+    """How many of the offsets come from where."""
+    if log.archive is None or not log.archive.ranges:
+        return []
+    old, rest = span(log.archive.part(log.ranges)), span(log.from_log)
+    return [f"{count(old, 'offset')} from the archive {log.archive.place}, {count(rest, 'offset')} from the log"]
 
 
 def _survival(pin: InputPin) -> str:
@@ -180,9 +207,15 @@ def _code(code: CodeIdentity) -> list[RenderableType]:
     return [first, text((dirty, CAREFUL))]
 
 
-def _effort(estimate: Estimate) -> list[RenderableType]:
+def _effort(manifest: Manifest) -> list[RenderableType]:
+    estimate = manifest.estimate
     span = about(estimate.seconds_low, estimate.seconds_high)
-    read = f"{number(estimate.input_rows)} rows ({size(estimate.input_bytes)})"
+    logs = [pin.log is not None for pin in manifest.inputs]
+    if any(logs):
+        # Brokers tell how many there are, not how big.
+        read = f"{number(estimate.input_rows)} {'records' if all(logs) else 'records and rows'}"
+    else:
+        read = f"{number(estimate.input_rows)} rows ({size(estimate.input_bytes)})"
     return [
         text((span, STRONG), (f"  {estimate.basis}", QUIET)),
         f"reads {read}, writes about {number(estimate.output_rows)}",

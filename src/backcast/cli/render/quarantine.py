@@ -1,4 +1,4 @@
-"""Records that could not be decoded: which runs met some, and each with its place and the reason."""
+"""Records that were set aside: which runs met some, and each with its place and the reason."""
 
 from __future__ import annotations
 
@@ -13,20 +13,25 @@ from backcast.model.quarantine import QuarantinedRecord, QuarantinedRun
 
 def render_quarantined(found: Sequence[QuarantinedRun]) -> RenderableType:
     if not found:
-        return page(text("no run has met a record that could not be decoded"))
-    table = columns("RUN", "STATE", "INPUT", "RECORDS", "CHUNKS", right=frozenset({"RECORDS"}))
+        return page(text("no run has set a record aside"))
+    table = columns(
+        "RUN", "STATE", "INPUT", "RECORDS", "REJECTED", "RETRIED BY", "CHUNKS", right=frozenset({"RECORDS", "REJECTED"})
+    )
     for each in found:
         table.add_row(
             text((each.run_id, STRONG)),
             text(each.state),
             text(each.input),
-            text((number(each.records), CAREFUL)),
+            text((number(each.records), QUIET if each.retried_by else CAREFUL)),
+            text(number(each.rejected) if each.rejected else ""),
+            text(each.retried_by or ""),
             flexible(text(some(each.chunks))),
         )
-    return page(table, command(f"backcast quarantine show {found[0].run_id}"))
+    open_ones = [each for each in found if not each.retried_by] or found
+    return page(table, command(f"backcast quarantine show {open_ones[0].run_id}"))
 
 
-def render_records(found: Sequence[QuarantinedRecord], limit: int) -> RenderableType:
+def render_records(found: Sequence[QuarantinedRecord], limit: int, run_id: str) -> RenderableType:
     if not found:
         return page(text("the run has kept no record"))
     right, shrink = frozenset({"PARTITION", "OFFSET"}), frozenset({"REASON", "VALUE"})
@@ -40,4 +45,4 @@ def render_records(found: Sequence[QuarantinedRecord], limit: int) -> Renderable
         )
     title = text((", ".join(sorted({each.topic for each in found})), STRONG))
     more = text((f"the first {limit}; --limit shows more", QUIET)) if len(found) == limit else None
-    return page(title, text(""), table, more)
+    return page(title, text(""), table, more, command(f"backcast quarantine retry {run_id}", label="Once mended"))

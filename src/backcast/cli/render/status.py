@@ -20,7 +20,7 @@ from backcast.cli.render.layout import (
     section,
     text,
 )
-from backcast.cli.render.plan import change_lines, live_rows_sentence, why_lines
+from backcast.cli.render.plan import change_lines, hand_over_text, live_rows_sentence, why_lines
 from backcast.cli.render.strip import ChunkStrip
 from backcast.cli.render.verdict import checks_table
 from backcast.cli.render.words import ago, count, duration, moment, number, rate, remaining, time_of_day
@@ -49,9 +49,11 @@ def render_status(status: Status, now: datetime) -> RenderableType:
                 ("chunks", _chunks(status)),
                 ("at work", _at_work(status)),
                 ("restaged", _restaged(status)),
+                ("set aside", _set_aside(status)),
                 ("verdict", _verdict(status)),
                 ("live rows", [live_rows_sentence(status.manifest.settings)] if _matters(status) else []),
                 ("published", _publication(status, now)),
+                ("hand-over", _hand_over(status)),
                 ("why", why_lines(status.manifest)),
             ]
         ),
@@ -75,6 +77,15 @@ def _next(status: Status) -> RenderableType | None:
             return command(following)
 
 
+def _hand_over(status: Status) -> list[RenderableType]:
+    """Where a stream goes on after a bootstrap that readers see."""
+    if status.run.state is not RunState.PUBLISHED:
+        return []
+    found = [pin.log.hand_over for pin in status.manifest.inputs if pin.log is not None and pin.log.hand_over]
+    told = f"backcast kafka handover {status.run.run_id}"
+    return [text(f"a stream goes on at {hand_over_text(each)}: ", (told, STRONG)) for each in found]
+
+
 def _matters(status: Status) -> bool:
     return status.run.state in _BEFORE_PUBLISH
 
@@ -88,7 +99,7 @@ def _chunks(status: Status) -> list[RenderableType]:
     if counts.pending == total and status.run.state in (RunState.PLANNED, RunState.APPROVED):
         return ["none computed yet"]
     if counts.staged == total:
-        return [f"all {count(total, 'chunk')} staged, {count(status.output_rows, 'row')}"]
+        return [f"{'all ' if total > 1 else ''}{count(total, 'chunk')} staged, {count(status.output_rows, 'row')}"]
     if status.strip:
         lines.append(ChunkStrip(status.strip))
     else:
@@ -124,6 +135,14 @@ def _restaged(status: Status) -> list[RenderableType]:
         text(f"{count(restaged.times, 'time')}, last {again}", (f"  on version {restaged.base}", QUIET)),
         f"{rows} in scope, {'found in the result' if found else 'not proven to be in the result'}",
     ]
+
+
+def _set_aside(status: Status) -> list[RenderableType]:
+    """Records of a topic that are not in the result, and where to look."""
+    if not status.quarantined or status.run.state is RunState.CANCELLED:
+        return []
+    look = f"backcast quarantine show {status.run.run_id}"
+    return [text((count(status.quarantined, "record"), CAREFUL), (f"  {look}", QUIET))]
 
 
 def _verdict(status: Status) -> list[RenderableType]:

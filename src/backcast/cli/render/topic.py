@@ -9,7 +9,8 @@ from rich.console import RenderableType
 from backcast.cli.render.layout import BAD, CAREFUL, QUIET, STRONG, columns, indented, page, text
 from backcast.cli.render.window import window_text
 from backcast.cli.render.words import count, duration, number
-from backcast.model.topic_report import PartitionSurvey, TopicOffsets, WindowSurvey
+from backcast.model.states import RunState
+from backcast.model.topic_report import HandOver, PartitionSurvey, TopicOffsets, WindowSurvey
 from backcast.sources.kafka.spelling import format_ranges
 
 
@@ -39,6 +40,22 @@ def render_offsets(found: TopicOffsets) -> RenderableType:
     )
 
 
+def render_hand_over(found: HandOver) -> RenderableType:
+    right = ("PARTITION", "STREAM STARTS AT")
+    table = columns(*right, right=frozenset(right))
+    for partition, offset in sorted(found.offsets.items()):
+        table.add_row(text((str(partition), STRONG)), text((number(offset), STRONG)))
+    published = found.state is RunState.PUBLISHED
+    return page(
+        _title(found.topic, f"after {found.run_id}, {found.state}"),
+        text(""),
+        table,
+        text(""),
+        None if published else text(("not published yet: start the stream after that", CAREFUL)),
+        text("startingOffsets  ", (found.starting_offsets, STRONG)),
+    )
+
+
 def render_window(found: WindowSurvey) -> RenderableType:
     right = ("PARTITION", "FIRST", "LAST", "IN WINDOW", "FOREIGN", "BACKWARD")
     table = columns(*right, "SCANNED", right=frozenset(right))
@@ -55,7 +72,7 @@ def render_window(found: WindowSurvey) -> RenderableType:
         text(""),
         text(_totals(found)),
         text((f"scanned {how}", QUIET)),
-        text((f"{count(unreadable, 'record')} could not be decoded: they may belong", BAD)) if unreadable else None,
+        text((f"{count(unreadable, 'record')} could not be decoded and may belong", BAD)) if unreadable else None,
         indented(text("offsets  ", (held, STRONG)), above=1) if held else None,
     )
 

@@ -74,9 +74,12 @@ def time_of_day(instant: datetime) -> str:
     return f"{instant.astimezone(UTC):%H:%M:%S} UTC"
 
 
+_SLOW = 10
+
+
 def rate(rows_per_second: float) -> str:
     """`12,300 rows/s`, or `40 rows/min` of what is slow."""
-    if round(rows_per_second):
+    if rows_per_second >= _SLOW:
         return f"{number(round(rows_per_second))} rows/s"
     return f"{number(round(rows_per_second * 60))} rows/min"
 

@@ -138,8 +138,16 @@ def scan_coverage(
     gaps = tuple(each for each in wanted.values() if each.span > records.get(each.partition, 0))
     if not gaps or policy.compacted or policy.isolation is Isolation.UNCOMMITTED or uncommitted is None:
         return explained(ranges, scanned, policy)
-    found = {row["partition"]: row["count"] for row in uncommitted(gaps).groupBy("partition").count().collect()}
+    # Distinct: a record that an archive has twice explains no gap.
+    counted = uncommitted(gaps).groupBy("partition").agg(F.count_distinct("offset").alias("records")).collect()
+    found = {row["partition"]: row["records"] for row in counted}
     return explained(ranges, scanned, policy, {**records, **found})
+
+
+def count_schema_ids(frame: DataFrame) -> dict[int, int]:
+    """Records of a decoded frame by the Avro schema that wrote them."""
+    counted = frame.where(F.col(SCHEMA_ID).isNotNull()).groupBy(SCHEMA_ID).count().collect()
+    return {row[SCHEMA_ID]: row["count"] for row in counted}
 
 
 def _in_order(frame: DataFrame, ranges: Ranges, in_window: Column | None) -> DataFrame:

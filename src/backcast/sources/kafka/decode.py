@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from backcast.errors import InvalidRequest
 from backcast.model.coverage import Status
+from backcast.model.quarantine import POSITION
 from backcast.model.source import Encoding, LogSource
 from backcast.sources.kafka.decode_avro import decode_avro
 from backcast.sources.kafka.decode_json import decode_json
@@ -20,7 +21,7 @@ from backcast.spark.predicates import quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-POSITION, PROBLEM, STATUS, DECODED_KEY, SCHEMA_ID = "_kafka", "_problem", "_status", "_key", "_schema_id"
+PROBLEM, STATUS, DECODED_KEY, SCHEMA_ID = "_problem", "_status", "_key", "_schema_id"
 POSITION_FIELDS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 RAW = {
     "topic": "STRING",

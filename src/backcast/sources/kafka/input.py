@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from backcast.errors import Drifted, InvalidRequest
@@ -21,24 +21,29 @@ from backcast.model.log import (
     span,
 )
 from backcast.model.manifest import InputPin, Survival
-from backcast.model.pieces import layers
-from backcast.model.request import Request
+from backcast.model.pieces import coarse, layers, pieces
+from backcast.model.request import Kind, Request
 from backcast.model.source import KafkaAccess, LogSource
 from backcast.model.table import Column, TableIdentity
 from backcast.model.time import Interval
 from backcast.ports import Reading
+from backcast.sources.kafka.archive import Archived, KafkaArchive, as_archived
 from backcast.sources.kafka.asked import asked_ranges, without_event_time
 from backcast.sources.kafka.job import LogJob
 from backcast.sources.kafka.ranges import moved
 from backcast.sources.kafka.read import read_log
-from backcast.sources.kafka.retention import PartitionSurvival, forgotten, partition_survival, worst
+from backcast.sources.kafka.retention import PartitionSurvival, forgotten, judged, worst
 from backcast.sources.kafka.spelling import format_ranges
 from backcast.sources.kafka.topic import KafkaTopic
+from backcast.sources.kafka.whole import Recorded, Whole, look, nothing_recorded
+from backcast.sources.kafka.writers import Schemas, find_schemas
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RECORDS_A_CHUNK = 2_000_000
+_PIECES = 8
+"""Of one partition at most, each read on its own; scattered offsets are read with what lies between them."""
 _BYTES_A_RECORD = 256
 """A guess: brokers tell how many records there are, not how big."""
 
@@ -51,6 +56,11 @@ class KafkaInput:
     source: LogSource
     access: KafkaAccess
     spark: SparkSession
+    recorded: Recorded = nothing_recorded
+
+    @property
+    def archive(self) -> KafkaArchive | None:
+        return KafkaArchive(self.spark, self.source, self.source.archive) if self.source.archive else None
 
     @property
     def topic(self) -> KafkaTopic:
@@ -63,62 +73,74 @@ class KafkaInput:
         """For each chunk the offsets that hold its event time, with the declared slack on both sides."""
         if self.source.time is None:
             raise without_event_time(self.source)
-        facts = self.topic.facts()
+        whole = self.whole()
         slack = (self.source.slack_before, self.source.slack_after)
-        found = self.topic.window_ranges(facts, windows, slack, to_end=self.source.to_end)
+        found = whole.topic.window_ranges(whole.facts, windows, slack, to_end=self.source.to_end)
         slices = {name: (window, found[name]) for name, window in windows.items()}
         since = moved(min(each.start for each in windows.values()), -slack[0])
-        return self._pinned(facts, owned_slices(slices), now, since)
+        return self._pinned(whole, owned_slices(slices), now, since)
 
     def pin_offsets(self, request: Request, window: Interval | None, now: datetime, most: int) -> InputPin:
-        """Offsets that start below the log's are missing ones; what is left is cut."""
-        facts = self.topic.facts()
-        ranges, since = asked_ranges(self.topic, facts, self.source, request, window)
-        pieces = max(1, min(most, -(-span(ranges) // _RECORDS_A_CHUNK)))
-        width = len(str(pieces))
+        """Offsets that start below the log's and the archive's are missing ones; what is left is cut."""
+        whole = self.whole()
+        exact, since = asked_ranges(whole.topic, whole.facts, self.source, request, window)
+        several = len(exact) > len({each.partition for each in exact})
+        ranges = coarse([exact], _PIECES) if several else exact
+        parts = max(1, min(most, -(-span(ranges) // _RECORDS_A_CHUNK)))
+        width = len(str(parts))
         slices = {
-            f"slice-{number:0{width}}": LogSlice(ranges=each, owned=each, window=window)
-            for number, each in enumerate(cut(ranges, pieces), 1)
+            f"slice-{number:0{width}}": LogSlice(
+                ranges=each, owned=each, window=window, only=exact if span(exact) != span(ranges) else ()
+            )
+            for number, each in enumerate(cut(ranges, parts), 1)
         }
-        return self._pinned(facts, slices, now, since)
+        pin = self._pinned(whole, slices, now, since)
+        return _handing_over(pin, ranges, whole.facts) if request.kind is Kind.BOOTSTRAP else pin
 
-    def _pinned(
-        self, facts: TopicFacts, slices: Mapping[str, LogSlice], now: datetime, since: datetime | None
-    ) -> InputPin:
+    def whole(self) -> Whole:
+        """The log and the archive as they are now."""
+        return look(self.topic, self.source, self.archive, self.recorded)
+
+    def _pinned(self, whole: Whole, slices: Mapping[str, LogSlice], now: datetime, since: datetime | None) -> InputPin:
         """The pin of what these chunks read; `since` is the earliest record time that was looked up, if one was."""
         ranges = hull(each.ranges for each in slices.values())
         starts: dict[int, int] = {}
         for each in (every for one in slices.values() for every in one.ranges):
             starts[each.partition] = min(each.start, starts.get(each.partition, each.start))
-        first = self.topic.record_times(starts)
-        judged = [partition_survival(facts, each, first.get(each.partition), now, timedelta()) for each in ranges]
-        missing = [each.missing for each in judged if each.missing is not None]
-        survival = worst(each.survival for each in judged)
+        archive = whole.pinned(ranges)
+        rest = ranges if archive is None else archive.rest(ranges)
+        first = self.topic.record_times({**starts, **{each.partition: each.start for each in rest}})
+        survivals, missing = judged(whole.log, ranges, archive, first, now)
+        survival = worst(each.survival for each in survivals)
         if since is not None:
             asked = tuple(OffsetRange(partition=each, start=start, end=start) for each, start in starts.items())
-            lost = forgotten(facts, asked, first, since, now)
+            times = {**first, **whole.archived_times(starts)}
+            lost = forgotten(whole.log, asked, times, since, now, whole.held) + whole.holes_before(starts)
             missing += lost
             survival = (Survival.PARTIAL if span(ranges) else Survival.GONE) if lost else survival
+        schemas = find_schemas(self.source, self.access)
+        read = sum(map(span, layers(each.ranges for each in slices.values())))
         return InputPin(
             name=self.name,
             dataset=self.source.name,
-            identity=self._identity(facts.topic_id),
+            identity=self._identity(whole.log.topic_id, schemas),
             version=format_ranges(ranges),
             windowed=True,
             survival=survival,
-            survives_until=min((each.survives_until for each in judged if each.survives_until), default=None),
+            survives_until=min((each.survives_until for each in survivals if each.survives_until), default=None),
             files=0,
-            rows=span(ranges),
-            bytes=span(ranges) * _BYTES_A_RECORD,
-            log=self._log(facts, judged, ranges, tuple(missing), slices),
+            rows=read,
+            bytes=read * _BYTES_A_RECORD,
+            log=self._log(whole.log, survivals, ranges, slices).model_copy(
+                update={"missing": tuple(missing), "archive": archive, "schemas": schemas.pins()}
+            ),
         )
 
     def _log(
         self,
         facts: TopicFacts,
-        judged: Sequence[PartitionSurvival],
+        survivals: Sequence[PartitionSurvival],
         ranges: Ranges,
-        missing: Ranges,
         slices: Mapping[str, LogSlice],
     ) -> LogPin:
         states = {each.partition: each for each in facts.partitions}
@@ -139,22 +161,22 @@ class KafkaInput:
                     log_end=states[each.partition].log_end,
                     survives_until=one.survives_until,
                 )
-                for each, one in zip(ranges, judged, strict=True)
+                for each, one in zip(ranges, survivals, strict=True)
             ),
-            missing=missing,
             to_end=self.source.to_end,
             slices=dict(slices),
         )
 
     def check(self, pin: InputPin) -> None:
         log = log_of(pin)
+        find_schemas(self.source, self.access, log.schemas)
         facts = self.topic.facts()
         if facts.topic_id != log.topic_id:
             raise Drifted(
                 f"topic {log.topic} was deleted and made again since the plan: its offsets mean other records",
                 hint="plan again",
             )
-        for each in log.partitions:
+        for each in (one for one in log.from_log if one.span):
             state = facts.partition(each.partition)
             if state is None or state.log_end < each.end:
                 raise Drifted(
@@ -164,8 +186,11 @@ class KafkaInput:
                 gone = f"offsets {each.start} to {min(state.log_start, each.end)} of partition {each.partition}"
                 raise Drifted(
                     f"retention has removed {gone} of {log.topic} since the plan",
-                    hint="plan a window that the log still has",
+                    hint="plan a window that the log still has, or one that an archive has",
                 )
+        archived = self._archived(log)
+        if archived is not None:
+            archived.archive.check(archived.pin)
 
     def read(self, pin: InputPin, windows: Mapping[str, Interval]) -> Reading:
         """Rows of these chunks: decoded, of their event time, without tombstones and without what was quarantined."""
@@ -178,16 +203,30 @@ class KafkaInput:
             access=self.access,
             source=self.source,
             compacted="compact" in log.cleanup,
+            schemas=find_schemas(self.source, self.access, log.schemas),
             owned=layers(owned),
             beside=layers((each.ranges for each in slices.values()), without=owned),
             scope=tuple(whole) if whole else None,
             read=tuple(windows.values()) if whole else None,
             own=tuple(each.window for each in slices.values() if each.window is not None) if whole else None,
+            archived=self._archived(log),
+            only=pieces(each.only for each in slices.values()),
         )
-        return job.reading()
+        found = job.reading()
+        return replace(found, rows=as_archived(found.rows, log.topic_id)) if self.source.to_archive else found
 
-    def _identity(self, topic_id: str) -> TableIdentity:
-        fields = read_log(self.spark, self.access, self.source, ()).schema.fields
+    def _archived(self, log: LogPin) -> Archived | None:
+        if log.archive is None or not log.archive.ranges:
+            return None
+        if self.archive is None:
+            raise Drifted(
+                f"offsets of {log.topic} were planned from the archive {log.archive.place}, which is not declared",
+                hint=f"declare `archive` under sources.{self.source.name}, or plan again",
+            )
+        return Archived(self.archive, log.archive, log.topic_id)
+
+    def _identity(self, topic_id: str, schemas: Schemas | None = None) -> TableIdentity:
+        fields = read_log(self.spark, self.access, self.source, (), schemas).schema.fields
         columns = [Column(name=each.name, type=each.dataType.simpleString(), nullable=each.nullable) for each in fields]
         return TableIdentity(
             name=f"kafka:{self.source.topic}",
@@ -198,6 +237,18 @@ class KafkaInput:
             partition_fields=(),
             spec_id=0,
         )
+
+
+def _handing_over(pin: InputPin, ranges: Ranges, facts: TopicFacts) -> InputPin:
+    """With the position at which a stream goes on; it needs one for every partition."""
+    ends = {each.partition: each.end for each in ranges}
+    unknown = [each.partition for each in facts.partitions if each.partition not in ends]
+    if unknown:
+        raise InvalidRequest(
+            f"a bootstrap reads every partition of {facts.topic}, and partition {unknown[0]} is not asked for",
+            hint="use --offsets earliest, or name each of them",
+        )
+    return pin.model_copy(update={"log": log_of(pin).model_copy(update={"hand_over": ends})})
 
 
 def log_of(pin: InputPin) -> LogPin:

@@ -9,30 +9,31 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from backcast.errors import ChunkFailed
 from backcast.model.coverage import Coverage, GapPolicy, Status, seen
 from backcast.model.log import Isolation, Ranges
+from backcast.model.quarantine import POSITION, REJECTED
 from backcast.model.scope import during
 from backcast.model.source import KafkaAccess, LogSource
 from backcast.model.time import Interval
-from backcast.model.words import many
 from backcast.ports import Reading
-from backcast.sources.kafka.coverage import expected_positions, observed_log, scan_coverage
-from backcast.sources.kafka.decode import POSITION, PROBLEM, SCHEMA_ID, STATUS
-from backcast.sources.kafka.quarantine import Part, write_quarantine
+from backcast.sources.kafka.coverage import count_schema_ids, expected_positions, observed_log, scan_coverage
+from backcast.sources.kafka.decode import PROBLEM, SCHEMA_ID, STATUS
 from backcast.sources.kafka.read import read_log, read_records
+from backcast.sources.kafka.unusable import MINE, Aside, set_aside
 from backcast.spark.observation import asked
-from backcast.spark.predicates import to_sql
+from backcast.spark.predicates import balanced, to_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from pyspark.sql import Column, Row, SparkSession
+    from pyspark.sql import Column, SparkSession
 
     from backcast.model.coverage import Observed
+    from backcast.ports import Unusable
+    from backcast.sources.kafka.archive import Archived
+    from backcast.sources.kafka.writers import Schemas
 
-_NAMED = 3
 _HANDED_OVER = "handed_over"
 _OURS = (PROBLEM, STATUS, SCHEMA_ID)
 
@@ -54,10 +55,17 @@ class LogJob:
     """Event time that these chunks need."""
     own: tuple[Interval, ...] | None
     """Event time that is counted here and nowhere else."""
+    schemas: Schemas | None = None
+    """As the plan pinned them; None: as they are now."""
+    archived: Archived | None = None
+    """What is read from an archive instead of the log."""
+    only: Ranges = ()
+    """Of what is read, the offsets that were asked for; empty: all."""
 
     def reading(self) -> Reading:
         """The rows, to be read once, and what can be told about them after that."""
-        owned = [observed_log(self._decoded(each), each, self._within(self.scope)) for each in self.owned]
+        ids = self._schema_ids
+        owned = [observed_log(self._decoded(each), each, self._within(self.scope), ids) for each in self.owned]
         # Counted for nobody: without it the filter is pushed into the decoding, which is then done twice.
         beside = [observed_log(self._decoded(each), each) for each in self.beside]
         layers = [frame.where(self._handed()) for frame, _ in (*owned, *beside)]
@@ -79,12 +87,30 @@ class LogJob:
         policy = GapPolicy(
             compacted=self.compacted, transactional=self.source.transactional, isolation=self.source.isolation
         )
-        within = self._within(self.scope)
-        return scan_coverage(self._decoded(ranges), ranges, policy, within, uncommitted=self._uncommitted), True
+        frame, within = self._decoded(ranges), self._within(self.scope)
+        found = scan_coverage(frame, ranges, policy, within, uncommitted=self._uncommitted)
+        if not self._schema_ids:
+            return found, True
+        return found.model_copy(update={"schema_ids": count_schema_ids(frame)}), True
 
     def problems(self) -> DataFrame:
-        """Records of the owned offsets that could not be decoded."""
-        return self._all(self.owned).where(F.col(PROBLEM).isNotNull())
+        """Records of the owned offsets that could not be decoded: position and problem."""
+        return self._all(self.owned).where(F.col(PROBLEM).isNotNull()).select(POSITION, PROBLEM)
+
+    def rejected(self, found: DataFrame) -> DataFrame:
+        """Position and reason of records that a transform rejected, each once, as position and problem.
+
+        `_mine` tells whether the record is counted here; it is null for a position that was not read.
+        """
+        own_time, is_row = F.coalesce(self._within(self.own), F.lit(False)), F.col(STATUS) == Status.ROW
+        owned = self._all(self.owned).withColumn(MINE, ~is_row | own_time)
+        beside = self._all(self.beside).withColumn(MINE, is_row & own_time)
+        place = {name: F.col(f"{POSITION}.{name}") for name in ("partition", "offset")}
+        records = owned.unionByName(beside).select(*(each.alias(name) for name, each in place.items()), POSITION, MINE)
+        topic = F.col(f"{POSITION}.topic")
+        ours = found.where(topic.isNull() | (topic == self.source.topic))
+        reasons = ours.groupBy(*(each.alias(name) for name, each in place.items())).agg(F.min(REJECTED).alias(PROBLEM))
+        return reasons.join(records, list(place), "left").select(POSITION, PROBLEM, MINE)
 
     def handed_over(self) -> int:
         """Counted by reading once more."""
@@ -100,15 +126,25 @@ class LogJob:
         return F.col(STATUS).isin(*(each.value for each in seen_by_it))
 
     def _decoded(self, ranges: Ranges) -> DataFrame:
-        return read_log(self.spark, self.access, self.source, ranges)
+        frame = read_log(self.spark, self.access, self.source, ranges, self.schemas, self.archived)
+        if not self.only:
+            return frame
+        asked_for = F.expr(_among(self.only))
+        status = F.when(asked_for, F.col(STATUS)).otherwise(Status.FILTERED.value)
+        return frame.withColumns({STATUS: status, PROBLEM: F.when(asked_for, F.col(PROBLEM))})
 
     def _uncommitted(self, ranges: Ranges) -> DataFrame:
-        return read_records(self.spark, self.access, self.source, ranges, Isolation.UNCOMMITTED)
+        return read_records(self.spark, self.access, self.source, ranges, Isolation.UNCOMMITTED, self.archived)
 
     def _within(self, windows: tuple[Interval, ...] | None) -> Column:
         if windows is None or self.source.time is None:
             return F.expr("true")
         return F.expr(to_sql(during((self.source.time,), windows), self._types))
+
+    @property
+    def _schema_ids(self) -> tuple[int, ...]:
+        value = None if self.schemas is None else self.schemas.value
+        return () if value is None else tuple(value.by_id)
 
     @cached_property
     def _nothing(self) -> DataFrame:
@@ -138,20 +174,28 @@ class LogRows:
             handed_over = None
         return coverage, self.job.handed_over() if handed_over is None else handed_over
 
-    def quarantine(self, run_id: str, chunks: tuple[str, ...], number: int, at: datetime) -> None:
-        place, problems = self.job.source.quarantine, self.job.problems()
-        if place is None or number > place.most:
-            raise _too_many(self.job.source, number, problems.limit(_NAMED).collect())
-        part = Part(run_id, self.job.source.topic, tuple(each for layer in self.job.owned for each in layer))
-        write_quarantine(self.job.spark, place.table, part, problems, chunks, at)
+    @property
+    def most(self) -> int | None:
+        place = self.job.source.quarantine
+        return None if place is None else place.most
+
+    def quarantine(self, run_id: str, chunks: tuple[str, ...], found: Unusable, at: datetime) -> int:
+        rejected = None if found.rejected is None else self.job.rejected(found.rejected)
+        return set_aside(self.job.source, Aside(run_id, chunks, found, self.job.problems(), rejected, at))
 
 
-def _too_many(source: LogSource, number: int, examples: list[Row]) -> ChunkFailed:
-    first = "; ".join(
-        f"partition {row[POSITION]['partition']}, offset {row[POSITION]['offset']}: {row[PROBLEM]}" for row in examples
-    )
-    place = source.quarantine
-    allowed = f"{place.most} are allowed" if place else "there is no quarantine for them"
-    hint = f"mend the declaration of the source, or set `quarantine` with a higher `most` under sources.{source.name}"
-    what = f"{many(number, 'record')} of topic {source.topic} cannot be decoded, and {allowed}: {first}"
-    return ChunkFailed(what, hint=hint)
+def _among(ranges: Ranges) -> str:
+    """Whether a record's position is one of these, however many they are."""
+    single: dict[int, list[str]] = {}
+    parts = []
+    for each in ranges:
+        if each.span == 1:
+            single.setdefault(each.partition, []).append(f"{each.start}L")
+        else:
+            inside = f"{POSITION}.offset >= {each.start}L AND {POSITION}.offset < {each.end}L"
+            parts.append(f"({POSITION}.partition = {each.partition} AND {inside})")
+    parts += [
+        f"({POSITION}.partition = {number} AND {POSITION}.offset IN ({', '.join(offsets)}))"
+        for number, offsets in single.items()
+    ]
+    return balanced(parts, lambda left, right: f"({left} OR {right})")

@@ -1,25 +1,24 @@
-"""Records that could not be decoded: kept with their position, the reason and their bytes. One copy for each run.
+"""Records that could not be used: kept with their position, the reason and their bytes. One copy for each run.
 
-A repeated chunk replaces what it kept before. Chunks that are cut by time may read the same record, which is why the
-replaced part is given by offsets and not by chunk.
+Only added to. What a repeated chunk finds there already is not written again; a process that was given up and still
+writes may double a record, which readers do not see.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from backcast.model.coverage import Status
-from backcast.model.log import Ranges
-from backcast.model.quarantine import QuarantinedRecord
-from backcast.sources.kafka.decode import POSITION, PROBLEM, STATUS
+from backcast.model.log import OffsetRange, Ranges
+from backcast.model.pieces import pieces
+from backcast.model.quarantine import POSITION, QuarantinedRecord
+from backcast.sources.kafka.decode import PROBLEM
 from backcast.spark.gateway import find_cause, is_jvm_error, jvm_errors
-from backcast.spark.predicates import balanced, text_literal
+from backcast.spark.predicates import text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +36,7 @@ _COLUMNS = {
     "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
     "at": "TIMESTAMP",
 }
+_PLACE = ["topic", "partition", "offset"]
 _LOST_RACES = frozenset(
     {
         "CommitFailedException",
@@ -52,53 +52,32 @@ _NO_DELTA_TABLE = ("DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DE
 _ATTEMPTS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What a run keeps of one topic's offsets."""
-
-    run_id: str
-    topic: str
-    ranges: Ranges
-
-    @property
-    def condition(self) -> str:
-        offsets = [
-            f"(`partition` = {each.partition} AND `offset` >= {each.start}L AND `offset` < {each.end}L)"
-            for each in self.ranges
-            if each.span
-        ]
-        within = balanced(offsets, lambda left, right: f"({left} OR {right})") if offsets else "false"
-        return f"run_id = {text_literal(self.run_id)} AND topic = {text_literal(self.topic)} AND {within}"
-
-
 def write_quarantine(
-    spark: SparkSession, table: str, part: Part, frame: DataFrame | None, chunks: tuple[str, ...], at: datetime
-) -> int:
-    """Keep the quarantined records of a decoded frame instead of what was kept of that part before; how many they are.
-
-    Without a frame there are none, and only what was kept before goes.
-    """
-    with jvm_errors("keeping records that could not be decoded", table=table):
-        if frame is not None:
-            spark.sql(_definition(table))
-        elif not _exists(spark, table):
-            return 0
-        if not spark.table(table).where(part.condition).isEmpty():
-            _repeated(lambda: spark.sql(f"DELETE FROM {table} WHERE {part.condition}"))
-        if frame is None:
-            return 0
-        rows = _rows(frame, part.run_id, chunks, at)
+    spark: SparkSession, table: str, run_id: str, frame: DataFrame, chunks: tuple[str, ...], at: datetime
+) -> None:
+    """Keep every record of a frame that has a position and the problem with it."""
+    with jvm_errors("keeping records that could not be used", table=table):
+        spark.sql(_definition(table))
+        there = spark.table(table).where(F.col("run_id") == run_id).select(*_PLACE)
+        rows = _rows(frame, run_id, chunks, at).join(there, _PLACE, "left_anti").select(*_COLUMNS)
         _repeated(lambda: rows.writeTo(table).append())
-        return spark.table(table).where(part.condition).count()
 
 
 def read_quarantine(spark: SparkSession, table: str, run_id: str) -> DataFrame:
     """The records that the run kept, by position; none when no run ever kept one."""
-    with jvm_errors("reading records that could not be decoded", table=table):
+    with jvm_errors("reading records that could not be used", table=table):
         if not _exists(spark, table):
             return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in _COLUMNS.items()))
         rows = spark.table(table).where(F.col("run_id") == run_id)
-        return rows.dropDuplicates(["topic", "partition", "offset"]).orderBy("topic", "partition", "offset")
+        return rows.dropDuplicates(_PLACE).orderBy(*_PLACE)
+
+
+def kept_offsets(spark: SparkSession, table: str, run_id: str, topic: str) -> Ranges:
+    """Where in the topic the records lie that the run kept; any number of ranges of each partition."""
+    found = read_quarantine(spark, table, run_id).where(F.col("topic") == topic).select("partition", "offset").collect()
+    return pieces(
+        [tuple(OffsetRange(partition=partition, start=offset, end=offset + 1) for partition, offset in found)]
+    )
 
 
 def shown_records(spark: SparkSession, table: str, run_id: str, limit: int) -> list[QuarantinedRecord]:
@@ -150,8 +129,7 @@ def _rows(frame: DataFrame, run_id: str, chunks: tuple[str, ...], at: datetime) 
         "reason": PROBLEM,
         "at": f"TIMESTAMP '{at.astimezone(UTC).isoformat(timespec='microseconds')}'",
     }
-    found = frame.where(F.col(STATUS) == Status.QUARANTINED.value)
-    return found.selectExpr(*(f"{made[name]} AS `{name}`" for name in _COLUMNS))
+    return frame.selectExpr(*(f"{made[name]} AS `{name}`" for name in _COLUMNS))
 
 
 def _repeated(commit: Callable[[], object]) -> None:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from backcast.model.log import Isolation, Ranges, span
 from backcast.model.source import KafkaAccess, LogSource
 from backcast.sources.kafka.decode import RAW, decode
-from backcast.sources.kafka.writers import Writers, find_writers
+from backcast.sources.kafka.writers import Schemas, find_schemas
 from backcast.spark.predicates import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from backcast.sources.kafka.archive import Archived
 
 _POLL_SECONDS = 60
 """Spark's default of two minutes is how long a run would hang on offsets that are not there."""
@@ -32,19 +34,37 @@ _TASKS_PER_CORE = 4
 
 
 def read_log(
-    spark: SparkSession, access: KafkaAccess, source: LogSource, ranges: Ranges, writers: Writers | None = None
+    spark: SparkSession,
+    access: KafkaAccess,
+    source: LogSource,
+    ranges: Ranges,
+    schemas: Schemas | None = None,
+    archived: Archived | None = None,
 ) -> DataFrame:
     """The records of these ranges, decoded: see `decode`. Registry schemas are looked up unless they are given."""
-    if writers is None:
-        writers = find_writers(source.value, source.topic, "value", access)
-    key_writers = find_writers(source.key, source.topic, "key", access)
-    return decode(read_records(spark, access, source, ranges), source, writers, key_writers)
+    found = schemas or find_schemas(source, access)
+    return decode(read_records(spark, access, source, ranges, archived=archived), source, found.value, found.key)
 
 
 def read_records(
-    spark: SparkSession, access: KafkaAccess, source: LogSource, ranges: Ranges, isolation: Isolation | None = None
+    spark: SparkSession,
+    access: KafkaAccess,
+    source: LogSource,
+    ranges: Ranges,
+    isolation: Isolation | None = None,
+    archived: Archived | None = None,
 ) -> DataFrame:
-    """The records of these ranges as the log has them: the columns of `decode.RAW`."""
+    """The records of these ranges as the log has them, or had them: the columns of `decode.RAW`."""
+    old = None if archived is None else archived.part(ranges)
+    if archived is None or old is None:
+        return _from_log(spark, access, source, ranges, isolation)
+    rest = archived.rest(ranges)
+    return old.unionByName(_from_log(spark, access, source, rest, isolation)) if span(rest) else old
+
+
+def _from_log(
+    spark: SparkSession, access: KafkaAccess, source: LogSource, ranges: Ranges, isolation: Isolation | None
+) -> DataFrame:
     wanted = tuple(each for each in ranges if each.span)
     if not wanted:
         return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in RAW.items()))

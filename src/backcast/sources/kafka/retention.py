@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from backcast.model.log import OffsetRange, PartitionState, Ranges, TopicFacts
+from backcast.model.log import ArchivePin, OffsetRange, PartitionState, Ranges, TopicFacts
 from backcast.model.manifest import Survival
 
 _WORST_FIRST = (
@@ -52,10 +52,39 @@ def partition_survival(
     return PartitionSurvival(wanted.partition, survival, missing, until)
 
 
+def judged(
+    facts: TopicFacts,
+    ranges: Ranges,
+    archive: ArchivePin | None,
+    first_records: Mapping[int, datetime | None],
+    now: datetime,
+) -> tuple[list[PartitionSurvival], list[OffsetRange]]:
+    """Every range, and what of it neither the log nor the archive has. Retention cannot touch what is archived."""
+    taken = {} if archive is None else {each.partition: each for each in archive.part(ranges)}
+    survivals, missing = [], []
+    for wanted in ranges:
+        ours = taken.get(wanted.partition)
+        rest = wanted if ours is None else _range(wanted.partition, ours.end, wanted.end)
+        found = partition_survival(facts, rest, first_records.get(wanted.partition), now, timedelta())
+        lost = [] if found.missing is None else [found.missing]
+        if ours is not None and ours.start > wanted.start:
+            lost.insert(0, _range(wanted.partition, wanted.start, ours.start))
+        if ours is not None and lost:
+            found = replace(found, survival=Survival.PARTIAL)
+        survivals.append(found)
+        missing += lost
+    return survivals, missing
+
+
 def forgotten(
-    facts: TopicFacts, ranges: Ranges, first_records: Mapping[int, datetime | None], since: datetime, now: datetime
+    facts: TopicFacts,
+    ranges: Ranges,
+    first_records: Mapping[int, datetime | None],
+    since: datetime,
+    now: datetime,
+    held: Mapping[int, OffsetRange] | None = None,
 ) -> Ranges:
-    """Offsets that may have held records of that time or later, and that the log no longer has.
+    """Offsets that may have held records of that time or later, and that neither the log nor the archive has.
 
     A lookup of a time that the log has forgotten finds the log's start, as if nothing had been there before. What time
     cannot have removed yet is not suspected: an idle partition begins late without having lost anything.
@@ -65,12 +94,22 @@ def forgotten(
     found = []
     for each in ranges:
         state = facts.partition(each.partition)
-        if state is None or kept or not state.log_start or each.start > state.log_start:
+        if state is None or kept:
             continue
+        before, begin = _begin(state, each, (held or {}).get(each.partition))
         first = first_records.get(each.partition)
-        if first is None or first > since:
-            found.append(OffsetRange(partition=each.partition, start=0, end=state.log_start))
+        if before < begin and each.start <= begin and (first is None or first > since):
+            found.append(_range(each.partition, before, begin))
     return tuple(found)
+
+
+def _begin(state: PartitionState, asked: OffsetRange, held: OffsetRange | None) -> tuple[int, int]:
+    """The first offset that anybody has of what holds the asked ones, and from where on those before are missing."""
+    if held is None:
+        return 0, state.log_start
+    if held.end < state.log_start <= asked.start:
+        return held.end, state.log_start
+    return 0, min(held.start, state.log_start)
 
 
 def removal(facts: TopicFacts, first_record: datetime | None) -> datetime | None:
@@ -87,6 +126,10 @@ def worst(each: Iterable[Survival]) -> Survival:
     """What to say about all partitions in one word; nothing at all is OK."""
     found = set(each)
     return next((survival for survival in _WORST_FIRST if survival in found), Survival.OK)
+
+
+def _range(partition: int, start: int, end: int) -> OffsetRange:
+    return OffsetRange(partition=partition, start=start, end=end)
 
 
 def _missing(wanted: OffsetRange, state: PartitionState | None) -> OffsetRange | None:

@@ -1,6 +1,6 @@
 """Offsets as people and Spark write them.
 
-0=100..200,1=50..                     of these partitions; a side that is left out is the log's start or end
+0=100..200,0=300..310,1=50..          of these partitions; a side that is left out is the log's start or end
 earliest, earliest..latest            every partition
 {"orders":{"0":23,"1":-2}}            as Spark writes it: from there to the log's end; -2 earliest, -1 latest
 {"orders":{"0":23}}..{"orders":{"0":40}}
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from backcast.errors import InvalidRequest, UnknownName
@@ -30,7 +30,7 @@ _EXAMPLE = 'write 0=100..200,1=50.. or earliest..latest, or what Spark writes: {
 class AskedOffsets:
     """Bounds by partition, before anybody asked the brokers. None: the same bounds for every partition."""
 
-    bounds: Mapping[int, tuple[Bound, Bound]] | None
+    bounds: tuple[tuple[int, tuple[Bound, Bound]], ...] | None
     every: tuple[Bound, Bound] = ("earliest", "latest")
 
 
@@ -45,14 +45,21 @@ def parse_offsets(text: str, topic: str) -> AskedOffsets:
 def resolve_offsets(asked: AskedOffsets, facts: TopicFacts) -> Ranges:
     """Literal offsets. A start below the log's is kept, for retention to judge; an end above it is refused.
 
-    Raises UnknownName for a partition that the topic does not have and InvalidRequest for bounds out of order.
+    Raises UnknownName for a partition that the topic does not have and InvalidRequest for bounds out of order, and for
+    ranges of a partition that overlap.
     """
     known = {each.partition: each for each in facts.partitions}
-    wanted = dict.fromkeys(known, asked.every) if asked.bounds is None else asked.bounds
-    for number in sorted(set(wanted) - set(known)):
+    wanted = tuple((number, asked.every) for number in known) if asked.bounds is None else asked.bounds
+    for number in sorted({number for number, _ in wanted} - set(known)):
         hint = f"it has {len(known)}, from 0"
         raise UnknownName(f"topic {facts.topic} has no partition {number}", hint=hint, kind="partition", name=number)
-    return tuple(_resolved(wanted[number], known[number]) for number in sorted(wanted))
+    found = [_resolved(bounds, known[number]) for number, bounds in wanted]
+    in_order = sorted(found, key=lambda each: (each.partition, each.start, each.end))
+    for one, other in pairwise(in_order):
+        if one.partition == other.partition and other.start < one.end:
+            both = f"{one.start}..{one.end} and {other.start}..{other.end}"
+            raise InvalidRequest(f"partition {one.partition}: {both} overlap", hint="name every offset once")
+    return tuple(in_order)
 
 
 def format_ranges(ranges: Ranges) -> str:
@@ -60,8 +67,8 @@ def format_ranges(ranges: Ranges) -> str:
     return ",".join(f"{each.partition}={each.start}..{each.end}" for each in ranges)
 
 
-def _items(text: str) -> dict[int, tuple[Bound, Bound]]:
-    found: dict[int, tuple[Bound, Bound]] = {}
+def _items(text: str) -> tuple[tuple[int, tuple[Bound, Bound]], ...]:
+    found: list[tuple[int, tuple[Bound, Bound]]] = []
     for position, item in enumerate(text.split(","), start=1):
         match = _ITEM.fullmatch(item.strip())
         if match is None or not _NUMBER.fullmatch(match["partition"]):
@@ -69,14 +76,10 @@ def _items(text: str) -> dict[int, tuple[Bound, Bound]]:
                 f"offsets, part {position}: {item.strip()!r} is not PARTITION=START..END", hint=_EXAMPLE
             )
         number = int(match["partition"])
-        if number in found:
-            raise InvalidRequest(f"offsets, part {position}: partition {number} is named twice", hint=_EXAMPLE)
         place = f"offsets, part {position} (partition {number})"
-        found[number] = (
-            _bound(match["start"], "earliest", f"{place}, start"),
-            _bound(match["end"], "latest", f"{place}, end"),
-        )
-    return found
+        start, end = match["start"], match["end"]
+        found.append((number, (_bound(start, "earliest", f"{place}, start"), _bound(end, "latest", f"{place}, end"))))
+    return tuple(found)
 
 
 def _bound(text: str, otherwise: str, place: str) -> Bound:
@@ -94,13 +97,13 @@ def _sides(text: str, topic: str) -> AskedOffsets:
     if isinstance(start, str):
         if isinstance(end, str):
             return AskedOffsets(None, (start, end))
-        return AskedOffsets({number: (start, bound) for number, bound in end.items()})
+        return AskedOffsets(tuple((number, (start, bound)) for number, bound in end.items()))
     if isinstance(end, str):
-        return AskedOffsets({number: (bound, end) for number, bound in start.items()})
+        return AskedOffsets(tuple((number, (bound, end)) for number, bound in start.items()))
     if set(start) != set(end):
         odd = min(set(start) ^ set(end))
         raise InvalidRequest(f"offsets: only one side names partition {odd}", hint="name the same on both sides")
-    return AskedOffsets({number: (bound, end[number]) for number, bound in start.items()})
+    return AskedOffsets(tuple((number, (bound, end[number])) for number, bound in start.items()))
 
 
 def _side(text: str, topic: str, place: str) -> str | dict[int, Bound]:

@@ -70,7 +70,8 @@ def _seen(rows: DataFrame, time: TimeColumn, window: Interval) -> DataFrame:
 
     types = dict(rows.dtypes)
     matches = F.coalesce(to_column(during((time,), (window,)), types), F.lit(False))
-    from backcast.sources.kafka.decode import POSITION, STATUS
+    from backcast.model.quarantine import POSITION
+    from backcast.sources.kafka.decode import STATUS
 
     decoded = F.col(STATUS) == Status.ROW.value
     return rows.select(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from backcast.errors import InvalidRequest, Refused, Unavailable, UnknownName
-from backcast.model.source import Encoding, KafkaAccess, Layout
+from backcast.errors import Drifted, InvalidRequest, Refused, Unavailable, UnknownName
+from backcast.model.log import SchemaPin
+from backcast.model.source import Encoding, KafkaAccess, Layout, LogSource
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import RegisteredSchema
@@ -27,9 +28,38 @@ class Writers:
     versions: Mapping[int, int] = field(default_factory=dict)
     """The version of the subject that each id is."""
     subject: str | None = None
+    reader_id: int | None = None
+    """None: the reader schema comes from a file."""
 
 
-def find_writers(layout: Layout, topic: str, side: str, access: KafkaAccess) -> Writers | None:
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """What both sides of a topic's records are read as; None where a side is not Avro."""
+
+    value: Writers | None
+    key: Writers | None
+
+    def pins(self) -> tuple[SchemaPin, ...]:
+        """What a plan remembers of them: a version that is registered later must not change what a run reads."""
+        sides = ((name, found) for name, found in (("value", self.value), ("key", self.key)) if found is not None)
+        return tuple(
+            SchemaPin(side=name, subject=found.subject, reader=found.reader_id, versions=dict(found.versions))
+            for name, found in sides
+            if found.subject is not None
+        )
+
+
+def find_schemas(source: LogSource, access: KafkaAccess, pinned: Iterable[SchemaPin] = ()) -> Schemas:
+    """The schemas of a topic as they are now, read as a plan has pinned it where there is one."""
+    pins = {each.side: each for each in pinned}
+    sides = (("value", source.value), ("key", source.key))
+    value, key = (find_writers(layout, source.topic, name, access, pins.get(name)) for name, layout in sides)
+    return Schemas(value, key)
+
+
+def find_writers(
+    layout: Layout, topic: str, side: str, access: KafkaAccess, pinned: SchemaPin | None = None
+) -> Writers | None:
     """The schemas of one side of a topic's records; None where it is not Avro. `side` is `value` or `key`."""
     if layout.encoding is not Encoding.AVRO:
         return None
@@ -39,14 +69,29 @@ def find_writers(layout: Layout, topic: str, side: str, access: KafkaAccess) -> 
         return Writers(_record(layout.schema, f"the schema file of topic {topic}"))
     subject = layout.subject or f"{topic}-{side}"
     registered = _registered(layout.registry, subject, access)
-    newest = max(registered, key=lambda each: each.version or 0)
-    reader = layout.schema or _text(newest, subject)
+    chosen = None if layout.schema else _reader(registered, subject, pinned)
+    reader = layout.schema if chosen is None else _text(chosen, subject)
     return Writers(
         _record(reader, f"subject {subject}"),
         {each.schema_id: _text(each, subject) for each in registered if each.schema_id is not None},
         {each.schema_id: each.version for each in registered if each.schema_id is not None and each.version},
         subject,
+        None if chosen is None else chosen.schema_id,
     )
+
+
+def _reader(registered: list[RegisteredSchema], subject: str, pinned: SchemaPin | None) -> RegisteredSchema:
+    """The newest, or the one that was when the run was planned."""
+    if pinned is None or pinned.reader is None:
+        return max(registered, key=lambda each: each.version or 0)
+    found = next((each for each in registered if each.schema_id == pinned.reader), None)
+    if found is None:
+        version = pinned.versions.get(pinned.reader)
+        raise Drifted(
+            f"version {version} of subject {subject}, which records are read as, is gone from the registry",
+            hint="register it again, or plan again",
+        )
+    return found
 
 
 def _registered(address: str, subject: str, access: KafkaAccess) -> list[RegisteredSchema]:
