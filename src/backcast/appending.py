@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from backcast.errors import LeaseHeld, Refused
+from backcast.errors import Refused
 from backcast.model.finding import Severity
 from backcast.model.states import RunState
 from backcast.model.table import PublishMode
 from backcast.plan.log_shape import repeat_findings
-from backcast.run.lease import HeldLease, acquire
+from backcast.run.lease import acquire
 
 if TYPE_CHECKING:
     from backcast.model.manifest import Manifest
@@ -38,7 +38,8 @@ def appended_runs(reader: RunReader, dataset: str, table: str) -> tuple[tuple[Ru
 @contextmanager
 def only_append(world: World, run: Run, manifest: Manifest) -> Iterator[None]:
     """As long as this holds no other run is appended to the table. Raises Refused when an equal one was meanwhile."""
-    with _lease(world, f"append:{run.table}") as held:
+    leases = world.store().leases
+    with acquire(leases, f"append:{run.table}", world.holder(), world.clock, world.ended, _WAIT_SECONDS) as held:
         appended = appended_runs(world.reader(), run.dataset, run.table)
         others = [(other, each) for other, each in appended if other.run_id != run.run_id]
         equal = repeat_findings(manifest.request, manifest.code, manifest.inputs, others)
@@ -47,15 +48,3 @@ def only_append(world: World, run: Run, manifest: Manifest) -> Iterator[None]:
             raise Refused(f"{first.reason}, since this one was planned", hint=f"backcast cancel {run.run_id}")
         held.check()
         yield
-
-
-def _lease(world: World, name: str) -> HeldLease:
-    clock, leases = world.clock, world.store().leases
-    deadline = clock.monotonic() + _WAIT_SECONDS
-    while True:
-        try:
-            return acquire(leases, name, world.holder(), clock, world.ended)
-        except LeaseHeld:
-            if clock.monotonic() >= deadline:
-                raise
-            clock.sleep(0.5)

@@ -338,18 +338,11 @@ class ControlPlane:
             yield held
 
     def _lease(self, run_id: str, wait: float) -> HeldLease:
-        clock, leases = self.world.clock, self.world.store().leases
-        deadline = clock.monotonic() + wait
         if not wait:
             self._refuse_while_held(run_id)
-        self.world.spark()
-        while True:
-            try:
-                return acquire(leases, lease_name(run_id), self.world.holder(), clock, self.world.ended)
-            except LeaseHeld:
-                if clock.monotonic() >= deadline:
-                    raise
-                clock.sleep(0.5)
+        world = self.world
+        world.spark()
+        return acquire(world.store().leases, lease_name(run_id), world.holder(), world.clock, world.ended, wait)
 
     def _refuse_while_held(self, run_id: str) -> None:
         """At once: Spark takes seconds to start, and would be started in vain."""

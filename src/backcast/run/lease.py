@@ -13,6 +13,7 @@ from backcast.model.run import Holder, Lease
 from backcast.ports import Clock, Leases, Store
 
 LEASE_SECONDS = 30.0
+_POLL_SECONDS = 0.5
 
 EndHolder = Callable[[Holder], bool]
 """True when the holder's process is known to be gone and its JVM has been ended; False while it may still act."""
@@ -86,12 +87,29 @@ def living_workers(store: Store, run_id: str, ended: EndHolder) -> list[Lease]:
 
 
 def acquire(
-    leases: Leases, name: str, holder: Holder, clock: Clock, ended: EndHolder, seconds: float = LEASE_SECONDS
+    leases: Leases,
+    name: str,
+    holder: Holder,
+    clock: Clock,
+    ended: EndHolder,
+    wait: float = 0.0,
+    seconds: float = LEASE_SECONDS,
 ) -> HeldLease:
     """Take the lease, or take it over from a process that is known to be gone.
 
-    Raises LeaseHeld while its holder lives.
+    Raises LeaseHeld when its holder lives, and still does after so many seconds.
     """
+    deadline = clock.monotonic() + wait
+    while True:
+        try:
+            return _taken(leases, name, holder, clock, ended, seconds)
+        except LeaseHeld:
+            if clock.monotonic() >= deadline:
+                raise
+            clock.sleep(_POLL_SECONDS)
+
+
+def _taken(leases: Leases, name: str, holder: Holder, clock: Clock, ended: EndHolder, seconds: float) -> HeldLease:
     asked = clock.monotonic()
     try:
         lease = leases.acquire(name, holder, seconds)
