@@ -27,6 +27,7 @@ settings.load_profile("backcast")
 _numbers = itertools.count(1)
 _LONGEST = (
     "crash/test_real_kills.py",
+    "crash/test_kafka_kills.py",
     "docs/test_demo.py",
     "e2e/test_cluster.py",
     "e2e/test_delta_catalog.py",

@@ -129,12 +129,12 @@ def test_a_damaged_archive_is_noticed(new_orders: NewOrders) -> None:
     orders.spark.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE offset = 25")
     doubled = control.run(control.plan(day).run_id)
     assert doubled.state is RunState.REJECTED
-    assert "1 offsets were read twice" in doubled.detail
+    assert "1 offset read twice" in doubled.detail
     control.cancel(doubled.run_id)
     orders.spark.sql(f"DELETE FROM {table} WHERE offset = 30")
     both = control.run(control.plan(day).run_id)
     assert both.state is RunState.REJECTED
-    assert "1 offsets hold no record, the first is 30" in both.detail
+    assert "no record at 1 offset, the first is 30" in both.detail
     control.cancel(both.run_id)
     orders.spark.sql(f"DELETE FROM {table} WHERE offset = 25")
     plan = control.plan(day)

@@ -150,7 +150,7 @@ def test_compaction_explains_gaps_only_where_the_topic_is_compacted(spark: Spark
     _, holes = replay(spark, broker, source, pinned)
     assert not holes.complete
     assert (holes.partitions[0].unexplained, holes.partitions[0].first_unexplained) == (27, 0)
-    assert "27 offsets hold no record, the first is 0" in holes.problems[0]
+    assert "no record at 27 offsets, the first is 0" in holes.problems[0]
 
 
 def test_what_a_job_counted_twice_is_decided_by_a_scan_and_overlaps_are_told(

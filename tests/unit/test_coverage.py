@@ -64,13 +64,13 @@ def test_a_partition_without_a_single_record_is_a_hole_from_its_start() -> None:
     covered = explained(_RANGES, [], _PLAIN)
     assert covered.partitions[0].unexplained == 10
     (sentence,) = covered.problems
-    assert sentence.startswith("partition 0, offsets 10 to 20: 10 offsets hold no record, the first is 10")
+    assert sentence.startswith("partition 0, offsets 10 to 20: no record at 10 offsets, the first is 10")
 
 
 def test_an_offset_that_was_read_twice_rejects_the_run() -> None:
     covered = explained(_RANGES, [Scanned(0, {Status.ROW: 10}, doubled=2)], _PLAIN)
     assert not covered.complete
-    assert covered.problems == ("partition 0, offsets 10 to 20: 2 offsets were read twice",)
+    assert covered.problems == ("partition 0, offsets 10 to 20: 2 offsets read twice",)
 
 
 def test_proofs_of_ranges_that_touch_add_up_in_any_order() -> None:

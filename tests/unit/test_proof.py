@@ -44,7 +44,7 @@ def test_what_was_not_read_or_read_for_nobody_is_told_with_its_place() -> None:
     assert problem(pin((0, 5), (7, 9)), [proven(1, (0, 9))]) == (
         "2 offsets, from offset 5 of partition 0 on, read though nobody asked for them"
     )
-    assert "2 offsets were read twice" in (problem(pin((0, 9)), [proven(1, (0, 5)), proven(2, (3, 9))]) or "")
+    assert "2 offsets read twice" in (problem(pin((0, 9)), [proven(1, (0, 5)), proven(2, (3, 9))]) or "")
     assert "beyond the slack" in (problem(pin((0, 5)), [proven(1, (0, 5), handed_over=4)]) or "")
 
 

@@ -18,6 +18,7 @@ from pydantic import Field
 from backcast.model.digest import Digest
 from backcast.model.document import Document, later
 from backcast.model.log import Isolation, OffsetRange, Ranges
+from backcast.model.words import many
 
 
 class Status(StrEnum):
@@ -236,6 +237,6 @@ def _appended(first: PartitionCoverage, second: PartitionCoverage) -> PartitionC
 def _sentence(each: PartitionCoverage) -> str:
     where = f"partition {each.partition}, offsets {each.start} to {each.end}"
     if each.unexplained:
-        hole = f"{each.unexplained} offsets hold no record, the first is {each.first_unexplained}"
+        hole = f"no record at {many(each.unexplained, 'offset')}, the first is {each.first_unexplained}"
         return f"{where}: {hole}, and nothing about the topic explains it"
-    return f"{where}: {each.doubled} offsets were read twice"
+    return f"{where}: {many(each.doubled, 'offset')} read twice"

@@ -95,7 +95,7 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     effect = job.store.effects.begin(job.run.run_id, "stage.write", str(token), chunks=list(write.chunk_ids))
     point("chunk.after-write-intent")
     commit = job.target.write(stage, write, rows, lambda: turn(job))
-    counts, digest = _measured(job, commit, plans, digest_of())
+    counts, digest = _measured(job, stage, commit, plans, digest_of())
     prove(job, computed, token, write.chunk_ids)
     record = StageRecord(
         run_id=job.run.run_id,
@@ -111,16 +111,21 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
 
 
 def _measured(
-    job: RunJob, commit: StageCommit, plans: list[ChunkPlan], observed: Digest | None
+    job: RunJob, stage: Stage, commit: StageCommit, plans: list[ChunkPlan], observed: Digest | None
 ) -> tuple[dict[str, int], Digest]:
     """Rows of each chunk, and the digest of all, as observed while they were written. They are read once more when
     nothing was observed, or more than was committed because tasks were repeated.
     """
     mode = job.manifest.settings.publish_mode
-    if mode is not PublishMode.REPLACE:
-        # The branch also shows rows that the run did not write, and so do the files of a merge: never what it observed.
-        trusted = observed if mode is PublishMode.APPEND and observed and observed.rows == commit.rows else None
-        return {plans[0].id: commit.rows}, trusted or _written(job, commit)
+    if mode is PublishMode.MERGE:
+        # Its files also hold rows that were there before. And a merge that is repeated leaves what the first one, which
+        # nobody recorded, has done: both together are what it wrote.
+        mine = [each for each in job.target.history(stage) if each.chunk_ids == commit.chunk_ids]
+        return {plans[0].id: sum(each.rows for each in mine)}, _written(job, commit.version, mine)
+    if mode is PublishMode.APPEND:
+        # The branch also shows rows that the run did not write: never what it observed.
+        trusted = observed if observed and observed.rows == commit.rows else None
+        return {plans[0].id: commit.rows}, trusted or _written(job, commit.version, [commit])
     read: dict[str, Digest] = {}
     if len(plans) == 1:
         counts = {plans[0].id: commit.rows}
@@ -135,9 +140,10 @@ def _measured(
     return counts, observed
 
 
-def _written(job: RunJob, commit: StageCommit) -> Digest:
-    paths = frozenset(file.path for file in commit.added)
-    rows = job.target.read_files(commit.version, paths, EVERYTHING)
+def _written(job: RunJob, version: str, commits: list[StageCommit]) -> Digest:
+    """Of what these commits added and the version still has."""
+    paths = frozenset(file.path for each in commits for file in each.added)
+    rows = job.target.read_files(version, paths, EVERYTHING)
     return job.engine.digests(rows, {"": EVERYTHING})[""]
 
 

@@ -172,10 +172,11 @@ def _observed(validation: Validation) -> Check:
 
 def _merged(validation: Validation) -> Check:
     """What became of the rows that were merged, as the stage itself says."""
-    tokens = {record.token for record in _current(validation)}
-    found = [
-        each.merged for each in validation.target.history(validation.stage) if each.token in tokens and each.merged
-    ]
+    chunks = {record.chunk_ids for record in _current(validation)}
+    commits = (each for each in validation.target.history(validation.stage) if each.chunk_ids in chunks)
+    # A merge that is repeated finds what the first one has done, which nobody recorded: only that one tells.
+    first = {each.chunk_ids: each.merged for each in reversed([each for each in commits if each.merged])}
+    found = [each for each in first.values() if each is not None]
     told = {name: sum(getattr(each, name) for each in found) for name in _FATES}
     changed = told["inserted"] + told["replaced"]
     detail = ", ".join(f"{number:,} {name}" for name, number in told.items())
