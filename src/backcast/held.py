@@ -12,7 +12,7 @@ from backcast.faults import point
 from backcast.model.amendment import amendments, current_inputs
 from backcast.model.report import OnProgress, Progress
 from backcast.model.stage import recorded_stage, recorded_staged
-from backcast.model.states import RunState
+from backcast.model.states import ChunkState, RunState
 from backcast.model.table import PublishMode
 from backcast.plan.pins import pin_inputs, read_windows
 from backcast.publish.decide import RestageNeeded
@@ -148,8 +148,10 @@ class HeldRun:
         world = self.world
         drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), self.run_id)
         specs = {each.name: each for each in world.pipeline(manifest.pipeline).inputs}
+        chunks = world.store().runs.chunks(self.run_id)
+        pending = frozenset(each.chunk_id for each in chunks if each.state is not ChunkState.STAGED)
         for pin in inputs:
-            world.input(specs[pin.name]).check(pin)
+            world.input(specs[pin.name]).check(pin, pending)
         drift.check_target(manifest, world.target(dataset), self.run_id)
 
     def _run_job(self, run: Run, manifest: Manifest, inputs: tuple[InputPin, ...]) -> RunJob:

@@ -73,3 +73,27 @@ def test_a_merge_that_died_behind_its_commit_is_what_it_would_have_been(
     assert done.state is RunState.ACCEPTED, done.detail
     orders.open().publish(plan.run_id)
     assert orders.rows() == rows_of(sent, "2026-01-01", "2026-02-01")
+
+
+def test_what_is_staged_already_may_be_gone_from_the_log(
+    tmp_path: Path,
+    spark: SparkSession,
+    broker: KafkaBroker,
+    namespace: str,
+    lake_root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run that died goes on with what it still needs, though retention has taken what it has staged before."""
+    monkeypatch.setattr("backcast.sources.kafka.input._RECORDS_A_CHUNK", 12)
+    orders = Orders.create(tmp_path, spark, broker, namespace, lake_root, partitions=1)
+    orders.configure(pipeline="publish: {mode: append}")
+    sent = list(spread(2, 12))
+    orders.send(sent)
+    plan = orders.open().plan(Request(pipeline="orders", offsets="earliest", requested_by="tests"))
+    with crash_at("chunk.after-record"), pytest.raises(SimulatedCrash):
+        ControlPlane(DoomedWiring(load_project(tmp_path))).run(plan.run_id)
+    broker.delete_records(orders.topic, {0: 12})
+    run = orders.open().run(plan.run_id)
+    assert run.state is RunState.ACCEPTED, run.detail
+    orders.open().publish(plan.run_id)
+    assert orders.rows() == rows_of(sent, "2026-01-01", "2026-02-01")

@@ -42,7 +42,8 @@ class TableInput:
             bytes=files.size,
         )
 
-    def check(self, pin: InputPin) -> None:
+    def check(self, pin: InputPin, chunks: frozenset[str]) -> None:
+        del chunks  # All of them read the same version.
         facts = self.table.facts(pin.version) if pin.version is not None else self.table.facts()
         if facts.identity.uuid != pin.identity.uuid:
             raise Drifted(f"input {pin.name} is another table than the one that was planned", hint="plan again")

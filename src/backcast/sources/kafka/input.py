@@ -167,7 +167,8 @@ class KafkaInput:
             slices=dict(slices),
         )
 
-    def check(self, pin: InputPin) -> None:
+    def check(self, pin: InputPin, chunks: frozenset[str]) -> None:
+        """What other chunks have staged already may be gone from the log."""
         log = log_of(pin)
         find_schemas(self.source, self.access, log.schemas)
         facts = self.topic.facts()
@@ -176,7 +177,10 @@ class KafkaInput:
                 f"topic {log.topic} was deleted and made again since the plan: its offsets mean other records",
                 hint="plan again",
             )
-        for each in (one for one in log.from_log if one.span):
+        needed = hull(each.ranges for name, each in log.slices.items() if name in chunks)
+        for each in needed if log.archive is None else log.archive.rest(needed):
+            if not each.span:
+                continue
             state = facts.partition(each.partition)
             if state is None or state.log_end < each.end:
                 raise Drifted(
