@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from backcast.errors import Refused
-from backcast.model.finding import Severity
 from backcast.model.states import RunState
 from backcast.model.table import PublishMode
+from backcast.plan.bootstrap import bootstrap_findings
 from backcast.plan.log_shape import repeat_findings
 from backcast.run.lease import acquire
 
@@ -24,27 +24,39 @@ if TYPE_CHECKING:
 
 _ALL = 100_000
 _WAIT_SECONDS = 120.0
-_MAY_BE_THERE = (RunState.PUBLISHED, RunState.PUBLISHING)
-"""A publish that ended in the middle may have landed."""
+_MAY_BE_THERE = (RunState.PUBLISHED, RunState.PUBLISHING, RunState.SUPERSEDED)
+"""A publish that ended in the middle may have landed; of a run that others replaced in part, the rest is there."""
 
 
-def appended_runs(reader: RunReader, dataset: str, table: str) -> tuple[tuple[Run, Manifest], ...]:
+def appended_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]:
     """Runs whose rows were appended to the table, or may have been; an undone one is not among them."""
-    runs = (run for run in reader.runs(dataset=dataset, limit=_ALL) if run.state in _MAY_BE_THERE)
-    found = ((run, reader.manifest(run.run_id)) for run in runs if run.table == table)
+    runs = (run for run in reader.runs(limit=_ALL) if run.table == table and run.state in _MAY_BE_THERE)
+    found = ((run, reader.manifest(run.run_id)) for run in runs)
     return tuple((run, each) for run, each in found if each.settings.publish_mode is PublishMode.APPEND)
+
+
+def _refuse_full(world: World, run: Run, manifest: Manifest) -> None:
+    """A table that was empty when a bootstrap was planned may have got rows since."""
+    target, spec = world.target(run.dataset), world.pipeline(manifest.pipeline)
+    for each in bootstrap_findings(manifest.request, spec, target.facts(), target):
+        raise Refused(each.reason, hint=each.remedy)
 
 
 @contextmanager
 def only_append(world: World, run: Run, manifest: Manifest) -> Iterator[None]:
-    """As long as this holds no other run is appended to the table. Raises Refused when an equal one was meanwhile."""
+    """As long as this holds no other run is appended to the table.
+
+    Raises Refused when some of the same offsets were since the plan, which could not tell; what it told was accepted.
+    """
     leases = world.store().leases
     with acquire(leases, f"append:{run.table}", world.holder(), world.clock, world.ended, _WAIT_SECONDS) as held:
-        appended = appended_runs(world.reader(), run.dataset, run.table)
-        others = [(other, each) for other, each in appended if other.run_id != run.run_id]
-        equal = repeat_findings(manifest.request, manifest.code, manifest.inputs, others)
-        first = next((each for each in equal if each.severity is Severity.BLOCK), None)
-        if first is not None:
-            raise Refused(f"{first.reason}, since this one was planned", hint=f"backcast cancel {run.run_id}")
+        others = [each for each in appended_runs(world.reader(), run.table) if each[0].run_id != run.run_id]
+        told = {each.reason for each in manifest.findings}
+        for each in repeat_findings(manifest.request, manifest.code, manifest.inputs, others):
+            if each.reason not in told:
+                hint = f"backcast cancel {run.run_id}, and plan what is still missing"
+                raise Refused(f"{each.reason}, since this one was planned", hint=hint)
+        if run.state is RunState.ACCEPTED:
+            _refuse_full(world, run, manifest)
         held.check()
         yield

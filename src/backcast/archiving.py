@@ -16,6 +16,7 @@ from backcast.run.lease import acquire
 from backcast.spark.gateway import jvm_errors
 
 if TYPE_CHECKING:
+    from backcast.model.manifest import Manifest
     from backcast.world import World
 
 _TO_PUBLISH = (RunState.ACCEPTED, RunState.PUBLISHING)
@@ -66,6 +67,11 @@ class Archiving:
         for run in reversed(self._world.reader().runs(dataset=task.pipeline, open_only=True)):
             if run.state in _NOT_BEGUN:
                 self._verbs.cancel(run.run_id)
+            elif _overlaps(self._world.reader().manifest(run.run_id)):
+                raise Refused(
+                    f"run {run.run_id} would add offsets to the archive that it has already",
+                    hint=f"backcast cancel {run.run_id}, then repeat this",
+                )
             elif run.state is RunState.REJECTED or run.state is RunState.UNDOING:
                 verb = "cancel" if run.state is RunState.REJECTED else "undo"
                 raise Refused(
@@ -118,3 +124,8 @@ class Archiving:
             copied=tuple(copied),
             records=sum(each.output_rows or 0 for run_id in self._runs for each in reader.chunks(run_id)),
         )
+
+
+def _overlaps(manifest: Manifest) -> bool:
+    """Planned by hand, against what the plan said."""
+    return any(each.code.startswith("append.") for each in manifest.findings)

@@ -85,7 +85,7 @@ class ControlPlane:
             now=world.clock.now(),
             rate=status_report.recorded_rate(reader, spec.name),
             others=status_report.open_runs(reader, spec.output.table),
-            published=appended_runs(reader, spec.output.name, spec.output.table) if appends else (),
+            published=appended_runs(reader, spec.output.table) if appends else (),
         )
         manifest = make_manifest(request, planning)
         refused = any(finding.severity is Severity.BLOCK for finding in manifest.findings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -105,6 +106,10 @@ class Unusable:
 
 class LogReading(Protocol):
     """What a job that reads a log can tell once its rows were written."""
+
+    @property
+    def topic(self) -> str:
+        """Whose records they are."""
 
     @property
     def most(self) -> int | None:
@@ -238,6 +243,9 @@ class Engine(Protocol):
 
     def sifted(self, rows: DataFrame, reason: str, position: str, columns: frozenset[str]) -> Sifted:
         """Rows without a reason, and without both columns unless the table has them; and the records of the others."""
+
+    def refuse_strangers(self, rejected: DataFrame, topics: AbstractSet[str]) -> None:
+        """Raises ChunkFailed when records are rejected that are of none of these topics: nobody would keep them."""
 
     def newest(self, rows: DataFrame, key: tuple[str, ...], version: str) -> DataFrame:
         """Of the rows with one key the one with the greatest version."""

@@ -18,7 +18,7 @@ from backcast.model.log import Ranges
 from backcast.model.quarantine import QuarantinedRun, quarantined
 from backcast.model.request import Kind, Request
 from backcast.model.run import Run
-from backcast.model.states import OPEN_STATES, RunState
+from backcast.model.states import OPEN_STATES, VISIBLE_STATES, RunState
 from backcast.model.table import PublishMode
 from backcast.model.words import many
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from backcast.ports import RunReader
     from backcast.world import World
 
-_VISIBLE = (RunState.PUBLISHED, RunState.SUPERSEDED)
 _ALL = 100_000
 
 
@@ -85,7 +84,7 @@ def quarantined_runs(reader: RunReader, limit: int) -> list[QuarantinedRun]:
 def taken_up(reader: RunReader, run: Run) -> Run | None:
     """The run that has taken up what this one set aside, or is about to."""
     later = (each for each in reader.runs(dataset=run.dataset, limit=_ALL) if each.kind == Kind.REPAIR)
-    living = (each for each in later if each.state in OPEN_STATES or each.state in _VISIBLE)
+    living = (each for each in later if each.state in OPEN_STATES or each.state in VISIBLE_STATES)
     return next((each for each in living if reader.manifest(each.run_id).request.retries == run.run_id), None)
 
 
@@ -98,10 +97,10 @@ def _refuse(run: Run, other: Run | None, found: list[QuarantinedRun]) -> None:
             f"run {name} was undone: none of what it read is in the table",
             hint="plan all of it again instead",
         )
-    if run.state not in _VISIBLE:
+    if run.state not in VISIBLE_STATES:
         command = f"backcast publish {name}" if run.state is RunState.ACCEPTED else f"backcast status {name}"
         raise StateConflict(f"run {name} is {run.state}: what it could use is not in the table yet", hint=command)
-    if other is not None and other.state in _VISIBLE:
+    if other is not None and other.state in VISIBLE_STATES:
         raise StateConflict(
             f"run {other.run_id} has taken up what {name} set aside",
             hint=f"what that one set aside again: backcast quarantine retry {other.run_id}",

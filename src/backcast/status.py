@@ -147,7 +147,7 @@ def hand_over(reader: RunReader, run_id: str) -> HandOver:
         state=run.state,
         source=pin.dataset,
         topic=pin.log.topic,
-        offsets=pin.log.hand_over or {},
+        starting_offsets={pin.log.topic: dict(sorted((pin.log.hand_over or {}).items()))},
     )
 
 

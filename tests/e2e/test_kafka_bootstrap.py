@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ def test_a_stream_goes_on_exactly_where_a_bootstrap_ended(orders: Orders, monkey
     assert orders.rows() == rows_of(sent[:30], "2026-01-01", "2026-02-01")
     found = control.hand_over(plan.run_id)
     assert found.offsets == {0: 20, 1: 10, 2: 0}
-    _stream(orders, found.starting_offsets)
+    _stream(orders, json.dumps(found.starting_offsets))
     assert orders.rows() == rows_of(sent, "2026-01-01", "2026-02-01")
     control.undo(plan.run_id)
     with pytest.raises(Refused, match="would miss all records before"):

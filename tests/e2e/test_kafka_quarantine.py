@@ -220,7 +220,7 @@ def test_records_that_the_transform_rejects_are_set_aside(new_orders: Callable[.
     control = orders.open()
     run = control.run(control.plan(request).run_id)
     assert run.state is RunState.ACCEPTED, run.detail
-    assert "1 quarantined, 2 rejected by the transform" in covered(control, run.run_id)
+    assert "(2 of them rejected by the transform), " in covered(control, run.run_id)
     control.publish(run.run_id)
     assert orders.rows() == wanted
     assert (met(control, run.run_id).records, met(control, run.run_id).rejected) == (3, 2)
@@ -250,7 +250,7 @@ def test_what_was_rejected_is_counted_by_a_scan_when_the_count_was_lost(new_orde
     control.world.engine = lambda: engine  # type: ignore[method-assign]  # the rest of the world is the real one
     run = control.run(control.plan(Request(pipeline="orders", offsets="earliest")).run_id)
     assert run.state is RunState.ACCEPTED, run.detail
-    assert "1 rejected by the transform" in covered(control, run.run_id)
+    assert "(1 of them rejected by the transform)" in covered(control, run.run_id)
 
 
 def test_rejecting_without_the_position_is_refused_before_anything_runs(new_orders: Callable[..., Orders]) -> None:
@@ -287,7 +287,7 @@ def test_rows_that_are_made_of_many_records_reject_some_of_them_beside(new_order
     control = orders.open()
     run = control.run(control.plan(orders.request()).run_id)
     assert run.state is RunState.ACCEPTED, run.detail
-    assert "1 rejected by the transform" in covered(control, run.run_id)
+    assert "(1 of them rejected by the transform)" in covered(control, run.run_id)
     control.publish(run.run_id)
     sums: Counter[str] = Counter()
     for each in sent[10:]:

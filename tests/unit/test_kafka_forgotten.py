@@ -20,6 +20,8 @@ def lost(
     first_days_ago: float | None = 6,
     since_days_ago: float = 9,
     retention_ms: int | None = WEEK,
+    retention_bytes: int | None = None,
+    only_by_time: bool = True,
 ) -> bool:
     facts = TopicFacts(
         topic="orders",
@@ -27,12 +29,14 @@ def lost(
         partitions=(PartitionState(0, log_start, 500),),
         cleanup=frozenset({"delete"}),
         retention_ms=retention_ms,
-        retention_bytes=None,
+        retention_bytes=retention_bytes,
         timestamp_type="CreateTime",
     )
     first = None if first_days_ago is None else NOW - timedelta(days=first_days_ago)
     since = NOW - timedelta(days=since_days_ago)
-    found = forgotten(facts, (OffsetRange(partition=0, start=start, end=200),), {0: first}, since, NOW)
+    found = forgotten(
+        facts, (OffsetRange(partition=0, start=start, end=200),), {0: first}, since, NOW, only_by_time=only_by_time
+    )
     assert found in ((), (OffsetRange(partition=0, start=0, end=log_start),))
     return bool(found)
 
@@ -41,6 +45,8 @@ def test_records_before_the_logs_start_may_have_belonged_to_the_window() -> None
     assert lost()
     assert lost(first_days_ago=None), "nothing is left at all"
     assert lost(retention_ms=None), "somebody deleted records, or the log grew too big"
+    assert lost(since_days_ago=5, first_days_ago=1, retention_bytes=10**9), "size removes records however young"
+    assert lost(since_days_ago=5, first_days_ago=1, only_by_time=False), "so does who deletes them"
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,6 @@ def test_what_a_repeated_chunk_tells_takes_the_place_of_what_its_whole_job_told(
 
 def test_what_was_rejected_is_told_beside_what_became_of_the_offsets() -> None:
     one = proven(1, (0, 5)).model_copy(update={"rejected": 2})
-    told_all = "6 offsets of 1 partition: 6 rows, 2 rejected by the transform"
+    told_all = "6 offsets of 1 partition: 6 rows (2 of them rejected by the transform)"
     assert summary(pin((0, 6)), [one, proven(2, (5, 6))]) == told_all
     assert "rejected" not in proven(1, (0, 5)).as_json(), "documents on record keep their bytes"

@@ -19,12 +19,14 @@ def run(name: str, **more: object) -> QuarantinedRun:
 def test_the_next_run_to_look_at_is_one_that_nobody_has_taken_up() -> None:
     screen = shown(render_quarantined([run("b", retried_by="c"), run("a", rejected=2)]), 100)
     assert screen.splitlines() == [
-        "RUN  STATE      INPUT   RECORDS  REJECTED  RETRIED BY  CHUNKS",
-        "b    published  orders        3            c           slice-1",
-        "a    published  orders        3         2              slice-1",
+        "RUN  STATE      RECORDS  REJECTED  INPUT   RETRIED BY",
+        "b    published        3            orders  c",
+        "a    published        3         2  orders",
         "",
         "  Next  backcast quarantine show a",
     ]
+    undone = shown(render_quarantined([run("d", state="undone"), run("a")]), 100)
+    assert undone.endswith("quarantine show a")
     assert shown(render_quarantined([])) == "no run has set a record aside"
 
 

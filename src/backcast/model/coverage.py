@@ -1,7 +1,8 @@
 """The proof that a pinned part of a log was read: what became of every offset, and why some hold nothing.
 
-An offset of a range is a row, a record outside the window, a tombstone, a quarantined record, or a gap. A gap counts as
-explained only by what the topic is: compaction takes records away, transactions leave markers and aborted records.
+An offset of a range is a row, a record outside the window or without time, a tombstone, a quarantined record, or a
+gap. A gap counts as explained only by what the topic is: compaction takes records away, transactions leave markers and
+aborted records.
 Every other gap is a hole, and an offset that was read twice is an overlap; either rejects the run.
 """
 
@@ -29,6 +30,8 @@ class Status(StrEnum):
     """Decoded, and its event time is outside the window."""
     TOMBSTONE = "tombstone"
     QUARANTINED = "quarantined"
+    TIMELESS = "timeless"
+    """Decoded, and without an event time: in no window."""
 
 
 STATUSES = tuple(Status)
@@ -83,6 +86,7 @@ class PartitionCoverage(Document):
     filtered: int = 0
     tombstones: int = 0
     quarantined: int = 0
+    timeless: Annotated[int, later(0)] = 0
     compacted: int = 0
     """Gaps of a topic that is compacted."""
     markers: int = 0
@@ -99,7 +103,7 @@ class PartitionCoverage(Document):
 
     @property
     def records(self) -> int:
-        return self.rows + self.filtered + self.tombstones + self.quarantined
+        return self.rows + self.filtered + self.tombstones + self.quarantined + self.timeless
 
     @property
     def complete(self) -> bool:
@@ -205,6 +209,7 @@ def _covered(each: OffsetRange, counts: Mapping[Status, int]) -> PartitionCovera
         filtered=counts.get(Status.FILTERED, 0),
         tombstones=counts.get(Status.TOMBSTONE, 0),
         quarantined=counts.get(Status.QUARANTINED, 0),
+        timeless=counts.get(Status.TIMELESS, 0),
     )
 
 
@@ -218,7 +223,18 @@ def _joined(each: list[PartitionCoverage]) -> list[PartitionCoverage]:
     return joined
 
 
-_SUMS = ("rows", "filtered", "tombstones", "quarantined", "compacted", "markers", "aborted", "unexplained", "doubled")
+_SUMS = (
+    "rows",
+    "filtered",
+    "tombstones",
+    "quarantined",
+    "timeless",
+    "compacted",
+    "markers",
+    "aborted",
+    "unexplained",
+    "doubled",
+)
 
 
 def _appended(first: PartitionCoverage, second: PartitionCoverage) -> PartitionCoverage:

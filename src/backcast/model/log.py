@@ -187,6 +187,8 @@ class LogPin(Document):
     partitions: tuple[PinnedPartition, ...]
     missing: Ranges = ()
     """Offsets that the window needs and that the log no longer has."""
+    doubtful: Annotated[Ranges, later(())] = ()
+    """Offsets that are gone and held records of the window only if something else than time removed them."""
     to_end: bool = False
     """No record of the window can have been written after the last that is read."""
     slices: dict[str, LogSlice] = Field(default_factory=dict)

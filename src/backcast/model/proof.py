@@ -87,11 +87,16 @@ def summary(pin: LogPin, found: Iterable[LogProof]) -> str:
     parts = [each for proof in found for each in proof.coverage.partitions]
     sums = {name: sum(getattr(each, name) for each in parts) for name in _TOLD}
     words = _TOLD if pin.by_time else _TOLD | _TOLD_OF_OFFSETS
-    told = ", ".join(words[name](number) for name, number in sums.items() if number or name == "rows")
-    offsets = sum(each.span for each in parts)
     rejected = sum(each.rejected for each in found)
-    more = f", {rejected:,} rejected by the transform" if rejected else ""
-    more += _archived(pin)
+    among = f" ({rejected:,} of them rejected by the transform)" if rejected else ""
+    parts_told = (
+        words[name](number) + (among if name == "rows" else "")
+        for name, number in sums.items()
+        if number or name == "rows"
+    )
+    told = ", ".join(parts_told)
+    offsets = sum(each.span for each in parts)
+    more = _archived(pin)
     more += _written_with(pin, sum((proof.coverage for proof in found), Coverage()).schema_ids)
     return f"{many(offsets, 'offset')} of {many(len({each.partition for each in parts}), 'partition')}: {told}{more}"
 
@@ -118,6 +123,7 @@ def _written_with(pin: LogPin, ids: Mapping[int, int]) -> str:
 _TOLD: dict[str, Callable[[int], str]] = {
     "rows": lambda number: f"{number:,} in the window",
     "filtered": lambda number: f"{number:,} outside it",
+    "timeless": lambda number: f"{number:,} without event time",
     "tombstones": lambda number: many(number, "tombstone"),
     "quarantined": lambda number: f"{number:,} quarantined",
     "compacted": lambda number: f"{number:,} compacted away",

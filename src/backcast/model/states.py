@@ -45,6 +45,9 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
 ACCEPTED becomes RUNNING only by an amendment, see `model/amendment.py`.
 """
 
+VISIBLE_STATES: frozenset[RunState] = frozenset({RunState.PUBLISHED, RunState.SUPERSEDED})
+"""What the run wrote is in the table, or was until others replaced it."""
+
 OPEN_STATES: frozenset[RunState] = frozenset(
     {
         S.PLANNED,

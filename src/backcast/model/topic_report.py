@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 
 from backcast.model.document import Document
@@ -51,13 +50,12 @@ class HandOver(Document):
     state: RunState
     source: str
     topic: str
-    offsets: dict[int, int]
-    """By partition."""
+    starting_offsets: dict[str, dict[int, int]]
+    """By topic and partition, as Spark's option `startingOffsets` wants them."""
 
     @property
-    def starting_offsets(self) -> str:
-        """As Spark's option `startingOffsets` wants them."""
-        return json.dumps({self.topic: {str(number): offset for number, offset in sorted(self.offsets.items())}})
+    def offsets(self) -> dict[int, int]:
+        return self.starting_offsets[self.topic]
 
 
 class PartitionSurvey(Document):

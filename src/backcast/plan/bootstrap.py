@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from backcast.errors import InvalidRequest
-from backcast.model.finding import Finding, block
+from backcast.model.finding import Finding, block, warn
+from backcast.model.manifest import InputPin
 from backcast.model.pipeline import PipelineSpec
 from backcast.model.request import Kind, Request
 from backcast.model.scope import EVERYTHING
@@ -11,6 +14,9 @@ from backcast.model.source import LogSource
 from backcast.model.table import PublishMode, TableFacts
 from backcast.model.words import many
 from backcast.ports import Target
+
+EARLIEST = "earliest"
+_NAMED = 3
 
 
 def bootstrapped(request: Request, spec: PipelineSpec) -> Request:
@@ -26,7 +32,7 @@ def bootstrapped(request: Request, spec: PipelineSpec) -> Request:
         raise InvalidRequest(
             "a bootstrap reads a topic from its first record on", hint="leave the window out, or give --offsets"
         )
-    return request if request.offsets else request.model_copy(update={"offsets": "earliest"})
+    return request if request.offsets else request.model_copy(update={"offsets": EARLIEST})
 
 
 def bootstrap_findings(request: Request, spec: PipelineSpec, facts: TableFacts, target: Target) -> list[Finding]:
@@ -43,6 +49,25 @@ def bootstrap_findings(request: Request, spec: PipelineSpec, facts: TableFacts, 
             "bootstrap an empty table; to fill a gap use --kind backfill",
         )
     ]
+
+
+def cut_findings(request: Request, inputs: Iterable[InputPin]) -> list[Finding]:
+    """History that begins where retention has left it."""
+    starts = [
+        f"{each.partition}={each.start}"
+        for pin in inputs
+        if request.kind is Kind.BOOTSTRAP and request.offsets == EARLIEST and pin.log is not None
+        for each in pin.log.partitions
+        if each.start
+    ]
+    more = f" and {len(starts) - _NAMED} more" if len(starts) > _NAMED else ""
+    return [
+        warn(
+            "bootstrap.cut",
+            f"the topic no longer begins at its first record, but at {', '.join(starts[:_NAMED])}{more}",
+            "nothing to do when that is all there is; else declare an archive that has the rest",
+        )
+    ] * bool(starts)
 
 
 def _bootstraps(request: Request, spec: PipelineSpec) -> bool:

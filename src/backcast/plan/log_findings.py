@@ -41,6 +41,13 @@ def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
             f"nobody can say how long {log.topic} keeps these records",
             "run soon",
         )
+    if log.doubtful:
+        yield warn(
+            "log.may-be-cut",
+            f"the log of {log.topic} begins after the window does: {_named(log.doubtful)} are gone. Time cannot have"
+            " removed records that young, but somebody may have deleted them, or kept them for less time before",
+            "nothing to do when the topic was idle then; else ask for a window that begins later, or use an archive",
+        )
     if log.archive is not None and log.archive.holes:
         yield block(
             "log.archive-holes",
@@ -53,7 +60,7 @@ def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
         yield note(
             "log.slack",
             f"input {pin.name} is read by record time with the declared slack: a record of the window that was written"
-            " later than that is not read",
+            " later than that, or lies behind later ones in its partition by more, is not read",
             "nothing to do when producers are never that late; else set `to_end: true` on the source",
         )
     if "compact" in log.cleanup:

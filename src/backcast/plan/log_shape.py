@@ -16,6 +16,7 @@ from backcast.model.request import Request
 from backcast.model.run import Run
 from backcast.model.scope import EVERYTHING
 from backcast.model.source import LogSource
+from backcast.model.states import RunState
 from backcast.model.table import PublishMode
 from backcast.model.time import Interval
 from backcast.model.words import many
@@ -118,11 +119,11 @@ def repeat_findings(
     for run, other in published:
         if run.run_id in set_aside_by:
             continue
-        pairs = zip(inputs, other.inputs, strict=False)
-        shared = sum(_shared(one.log, two.log) for one, two in pairs if one.log is not None and two.log is not None)
+        shared = sum(_shared(one, two) for one in _logs(inputs) for two in _logs(other.inputs))
         if not shared:
             continue
-        if _is_same(code, other.code) and [*map(_reads, inputs)] == [*map(_reads, other.inputs)]:
+        same = _is_same(code, other.code) and [*map(_reads, inputs)] == [*map(_reads, other.inputs)]
+        if same and run.state is not RunState.SUPERSEDED:
             found.append(
                 block(
                     "append.already-there",
@@ -149,6 +150,10 @@ def _is_same(one: CodeIdentity, other: CodeIdentity) -> bool:
 def _reads(pin: InputPin) -> object:
     """What of an input decides the rows."""
     return (pin.identity.uuid, pin.version) if pin.log is None else (pin.log.topic_id, pieces(_asked(pin.log)))
+
+
+def _logs(inputs: Iterable[InputPin]) -> list[LogPin]:
+    return [pin.log for pin in inputs if pin.log is not None]
 
 
 def _shared(one: LogPin, other: LogPin) -> int:

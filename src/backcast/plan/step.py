@@ -20,7 +20,7 @@ from backcast.model.states import Execution
 from backcast.model.table import FileList, PartitionField, PublishMode, TableFacts
 from backcast.model.time import Interval, beyond_calendar
 from backcast.plan import preflight
-from backcast.plan.bootstrap import bootstrap_findings, bootstrapped
+from backcast.plan.bootstrap import bootstrap_findings, bootstrapped, cut_findings
 from backcast.plan.chunks import make_chunks, make_scope
 from backcast.plan.distribution import arrive_together
 from backcast.plan.estimate import Rate, estimate
@@ -104,6 +104,7 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
             else [*merge_findings(planning.spec), *repeat_findings(request, planning.code, inputs, planning.published)]
         ),
         *bootstrap_findings(request, planning.spec, facts, planning.target),
+        *cut_findings(request, inputs),
         *preflight.input_findings(inputs, facts.identity.name),
         *log_findings(inputs, planning.settings),
         *preflight.code_findings(planning.code, request),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from backcast.errors import InvalidRequest
+from backcast.errors import InvalidRequest, Refused
 from backcast.model.archiving import ToArchive
 from backcast.model.proof import newest
 from backcast.model.states import RunState
@@ -14,7 +14,7 @@ from backcast.project.topics import find_source, zone_of
 
 if TYPE_CHECKING:
     from backcast.model.coverage import Coverage
-    from backcast.model.manifest import InputPin
+    from backcast.model.source import LogSource
     from backcast.ports import RunReader
     from backcast.project.wiring import Wiring
 
@@ -42,12 +42,22 @@ def to_archive(wiring: Wiring, name: str, offsets: str | None, until: str | None
     return ToArchive(source.name, source.topic, dataset.table, dataset.name, layers)
 
 
-def recorded_proofs(reader: RunReader, source: str, topic_id: str) -> list[Coverage]:
-    """What published runs have copied of the topic into its archive."""
-    runs = [each for each in reader.runs(dataset=archive_name(source), limit=_ALL) if each.state in _ARCHIVED]
-    ours = [run for run in runs if any(_reads(pin, topic_id) for pin in reader.manifest(run.run_id).inputs)]
-    return [proof.coverage for run in ours for proof in newest(reader.events(run.run_id))]
+def recorded_proofs(reader: RunReader, source: LogSource, topic_id: str) -> list[Coverage]:
+    """What published runs have copied of the topic into its archive.
 
-
-def _reads(pin: InputPin, topic_id: str) -> bool:
-    return pin.log is not None and pin.log.topic_id == topic_id
+    Raises Refused when they read it under another isolation: nobody can tell aborted records from others there.
+    """
+    runs = [each for each in reader.runs(dataset=archive_name(source.name), limit=_ALL) if each.state in _ARCHIVED]
+    found = []
+    for run in runs:
+        logs = [pin.log for pin in reader.manifest(run.run_id).inputs if pin.log and pin.log.topic_id == topic_id]
+        for log in logs:
+            if log.isolation is not source.isolation:
+                raise Refused(
+                    f"the archive of {source.topic} holds what run {run.run_id} read under {log.isolation}, and source"
+                    f" {source.name} is declared as {source.isolation}",
+                    hint=f"declare it as {log.isolation}, or another archive, under sources.{source.name}",
+                )
+        if logs:
+            found += [proof.coverage for proof in newest(reader.events(run.run_id))]
+    return found

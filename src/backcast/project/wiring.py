@@ -121,7 +121,7 @@ class Wiring:
         from backcast.project.archiving import recorded_proofs
         from backcast.sources.kafka.input import KafkaInput
 
-        recorded = partial(recorded_proofs, self.reader(), source.name)
+        recorded = partial(recorded_proofs, self.reader(), source)
         return KafkaInput(name, source, self.project.kafka_access(source.name), self.spark(), recorded)
 
     def target(self, dataset: str) -> Target:

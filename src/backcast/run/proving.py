@@ -14,6 +14,8 @@ def prove(job: RunJob, computed: Computed, token: int, chunk_ids: tuple[str, ...
     """Raises QuarantineFull when the run has set aside more records than it may."""
     # Counted too often by tasks that were repeated, too, but never as none when there are some.
     may_reject = computed.sifted is not None and computed.sifted.count() != 0
+    if computed.sifted is not None and may_reject:
+        job.engine.refuse_strangers(computed.sifted.rejected, {log.topic for log in computed.logs.values()})
     for name, log in computed.logs.items():
         coverage, handed_over = log.proof()
         proof = LogProof(input=name, token=token, chunks=chunk_ids, coverage=coverage, handed_over=handed_over)

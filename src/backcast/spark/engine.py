@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from backcast.errors import Refused
+from backcast.errors import ChunkFailed, Refused
 from backcast.model.analysis import Analysis
 from backcast.model.digest import EMPTY, Digest
+from backcast.model.quarantine import POSITION, REJECTED
 from backcast.model.scope import Predicate
 from backcast.model.table import Column
 from backcast.ports import Sifted
@@ -88,6 +90,15 @@ class SparkEngine:
 
     def sifted(self, rows: DataFrame, reason: str, position: str, columns: frozenset[str]) -> Sifted:
         return sift(rows, reason, position, columns)
+
+    def refuse_strangers(self, rejected: DataFrame, topics: AbstractSet[str]) -> None:
+        topic = F.col(f"{quote(POSITION)}.topic")
+        first = rejected.where(topic.isNull() | ~topic.isin(*sorted(topics))).limit(1).collect()
+        if first:
+            raise ChunkFailed(
+                f"the transform rejects a record of topic {first[0][POSITION]['topic']!r}, which is none of its inputs",
+                hint=f"return `{POSITION}` as it came beside `{REJECTED}`",
+            )
 
     def newest(self, rows: DataFrame, key: tuple[str, ...], version: str) -> DataFrame:
         """Rows that differ and have both in common: always the same one of them, whatever the order they come in."""

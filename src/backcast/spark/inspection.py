@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ ORDER_DEPENDENT = {
 }
 _FILES = ("LogicalRelation", "HiveTableRelation")
 _FILE_RELATION = "HadoopFsRelation"
+_ASSIGNED = re.compile(r"strategy=Assign\[([^\]]*)\]")
 _NARROW = frozenset(
     {
         "CollectMetrics",
@@ -96,7 +98,13 @@ def tables(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
             if not pinned:
                 unpinned.add(name)
             continue
-        files = files or (kind in _FILES and not _is_log(leaf))
+        elif (log := _log(leaf) if kind == "LogicalRelation" else None) is not None:
+            topics, literal = log
+            names |= topics
+            if not literal:
+                unpinned |= topics
+            continue
+        files = files or kind in _FILES
     return tuple(sorted(names)), tuple(sorted(unpinned)), files
 
 
@@ -122,10 +130,20 @@ def _items(sequence: Any) -> Iterator[Any]:
         yield sequence.apply(index)
 
 
-def _is_log(leaf: Any) -> bool:
-    """Whether it is a topic, which only inputs are read from: their offsets are literals."""
-    relation = leaf.relation() if leaf.getClass().getSimpleName() == "LogicalRelation" else None
-    return relation is not None and relation.getClass().getSimpleName() == "KafkaRelation"
+def _log(leaf: Any) -> tuple[set[str], bool] | None:
+    """The topics that are read, as inputs are named, and whether by literal offsets; None for anything else.
+
+    Of what a relation of Kafka's connector knows only its text is public.
+    """
+    relation = leaf.relation()
+    if relation.getClass().getSimpleName() != "KafkaRelation":
+        return None
+    text = relation.toString()
+    assigned = _ASSIGNED.search(text)
+    if assigned is None:
+        return {f"kafka:{text}"}, False
+    topics = {f"kafka:{each.strip().rpartition('-')[0]}" for each in assigned[1].split(",")}
+    return topics, text.count("SpecificOffsetRangeLimit") == len(("start", "end"))
 
 
 def _delta_table(leaf: Any) -> tuple[str, bool] | None:

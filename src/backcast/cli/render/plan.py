@@ -172,7 +172,8 @@ def _survival(pin: InputPin) -> str:
     until = moment(pin.survives_until) if pin.survives_until else None
     match pin.survival:
         case Survival.OK:
-            return f"kept until {until}" if until else "kept"
+            archived = pin.log is not None and pin.log.archive is not None and not span(pin.log.from_log)
+            return f"kept until {until}" if until else "kept by the archive" if archived else "kept"
         case Survival.AT_RISK:
             return f"expiry may remove it after {until}" if until else "expiry may remove it soon"
         case Survival.GONE:

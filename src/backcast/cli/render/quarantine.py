@@ -7,33 +7,32 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 
 from backcast.cli.render.layout import CAREFUL, QUIET, STRONG, columns, command, flexible, page, text
-from backcast.cli.render.words import number, some
+from backcast.cli.render.words import number
 from backcast.model.quarantine import QuarantinedRecord, QuarantinedRun
+from backcast.model.states import VISIBLE_STATES
 
 
 def render_quarantined(found: Sequence[QuarantinedRun]) -> RenderableType:
     if not found:
         return page(text("no run has set a record aside"))
-    table = columns(
-        "RUN", "STATE", "INPUT", "RECORDS", "REJECTED", "RETRIED BY", "CHUNKS", right=frozenset({"RECORDS", "REJECTED"})
-    )
+    right, shrink = frozenset({"RECORDS", "REJECTED"}), frozenset({"INPUT", "RETRIED BY"})
+    table = columns("RUN", "STATE", "RECORDS", "REJECTED", "INPUT", "RETRIED BY", right=right, shrink=shrink)
     for each in found:
         table.add_row(
             text((each.run_id, STRONG)),
             text(each.state),
-            text(each.input),
             text((number(each.records), QUIET if each.retried_by else CAREFUL)),
             text(number(each.rejected) if each.rejected else ""),
-            text(each.retried_by or ""),
-            flexible(text(some(each.chunks))),
+            flexible(text(each.input)),
+            flexible(text(each.retried_by or "")),
         )
-    open_ones = [each for each in found if not each.retried_by] or found
-    return page(table, command(f"backcast quarantine show {open_ones[0].run_id}"))
+    waiting = [each for each in found if not each.retried_by and each.state in VISIBLE_STATES] or found
+    return page(table, command(f"backcast quarantine show {waiting[0].run_id}"))
 
 
 def render_records(found: Sequence[QuarantinedRecord], limit: int, run_id: str) -> RenderableType:
     if not found:
-        return page(text("the run has kept no record"))
+        return page(text("the run has set no record aside"))
     right, shrink = frozenset({"PARTITION", "OFFSET"}), frozenset({"REASON", "VALUE"})
     table = columns("PARTITION", "OFFSET", "REASON", "VALUE", right=right, shrink=shrink)
     for each in found:

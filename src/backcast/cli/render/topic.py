@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 from rich.console import RenderableType
@@ -52,7 +53,7 @@ def render_hand_over(found: HandOver) -> RenderableType:
         table,
         text(""),
         None if published else text(("not published yet: start the stream after that", CAREFUL)),
-        text("startingOffsets  ", (found.starting_offsets, STRONG)),
+        text("startingOffsets  ", (json.dumps(found.starting_offsets), STRONG)),
     )
 
 

@@ -82,7 +82,9 @@ class KafkaArchive:
             sql = {name: f"CAST({columns.get(name, 'NULL')} AS {kind})" for name, kind in COLUMNS.items()}
             named = frame.selectExpr(*(f"{each} AS {quote(name)}" for name, each in sql.items()))
             same = f"`{TOPIC_ID}` IS NULL OR `{TOPIC_ID}` = {text_literal(topic_id)}"
-            ours = named.where(f"`topic` = {text_literal(self.source.topic)} AND ({same})")
+            ours = named.where(
+                f"`topic` = {text_literal(self.source.topic)} AND ({same}) AND `partition` >= 0 AND `offset` >= 0"
+            )
             return ours.select(*map(quote, RAW))
 
     @property

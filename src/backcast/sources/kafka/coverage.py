@@ -56,10 +56,12 @@ def observed_log(
 
 
 def _code(in_window: Column | None) -> Column:
-    """The status as a number; a row that has no time is not in the window."""
+    """The status as a number; nobody can say of a row without time whether it is in the window."""
     row = F.lit(_CODES[Status.ROW])
     if in_window is not None:
-        row = F.when(in_window, row).otherwise(_CODES[Status.FILTERED])
+        row = (
+            F.when(in_window, row).when(in_window.isNull(), _CODES[Status.TIMELESS]).otherwise(_CODES[Status.FILTERED])
+        )
     return (
         F.when(F.col(STATUS) == Status.ROW, row)
         .when(F.col(STATUS) == Status.TOMBSTONE, _CODES[Status.TOMBSTONE])

@@ -112,10 +112,12 @@ class KafkaInput:
         first = self.topic.record_times({**starts, **{each.partition: each.start for each in rest}})
         survivals, missing = judged(whole.log, ranges, archive, first, now)
         survival = worst(each.survival for each in survivals)
+        doubtful: Ranges = ()
         if since is not None:
             asked = tuple(OffsetRange(partition=each, start=start, end=start) for each, start in starts.items())
             times = {**first, **whole.archived_times(starts)}
             lost = forgotten(whole.log, asked, times, since, now, whole.held) + whole.holes_before(starts)
+            doubtful = forgotten(whole.log, asked, times, since, now, whole.held, only_by_time=False)
             missing += lost
             survival = (Survival.PARTIAL if span(ranges) else Survival.GONE) if lost else survival
         schemas = find_schemas(self.source, self.access)
@@ -132,7 +134,12 @@ class KafkaInput:
             rows=read,
             bytes=read * _BYTES_A_RECORD,
             log=self._log(whole.log, survivals, ranges, slices).model_copy(
-                update={"missing": tuple(missing), "archive": archive, "schemas": schemas.pins()}
+                update={
+                    "missing": tuple(missing),
+                    "doubtful": () if missing else doubtful,
+                    "archive": archive,
+                    "schemas": schemas.pins(),
+                }
             ),
         )
 

@@ -175,6 +175,10 @@ class LogRows:
         return coverage, self.job.handed_over() if handed_over is None else handed_over
 
     @property
+    def topic(self) -> str:
+        return self.job.source.topic
+
+    @property
     def most(self) -> int | None:
         place = self.job.source.quarantine
         return None if place is None else place.most

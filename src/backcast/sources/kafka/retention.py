@@ -83,14 +83,18 @@ def forgotten(
     since: datetime,
     now: datetime,
     held: Mapping[int, OffsetRange] | None = None,
+    *,
+    only_by_time: bool = True,
 ) -> Ranges:
     """Offsets that may have held records of that time or later, and that neither the log nor the archive has.
 
-    A lookup of a time that the log has forgotten finds the log's start, as if nothing had been there before. What time
-    cannot have removed yet is not suspected: an idle partition begins late without having lost anything.
+    A lookup of a time that the log has forgotten finds the log's start, as if nothing had been there before. Where time
+    alone removes records, what it cannot have removed yet is not suspected: an idle partition begins late without
+    having lost anything. Without `only_by_time` it is: somebody may have deleted records, or changed the retention.
     """
     removed_by_now = removal(facts, since)
-    kept = facts.retention_ms is not None and (removed_by_now is None or removed_by_now >= now)
+    young = facts.retention_ms is not None and (removed_by_now is None or removed_by_now >= now)
+    kept = young and facts.retention_bytes is None and only_by_time
     found = []
     for each in ranges:
         state = facts.partition(each.partition)
