@@ -69,7 +69,7 @@ def test_markers_of_transactions_that_nobody_declared_are_holes(new_orders: Call
     control = orders.open()
     run = control.run(control.plan(EVERYTHING).run_id)
     assert run.state is RunState.REJECTED
-    assert "no record, the first is 10, and nothing about the topic explains it" in run.detail
+    assert "no record at 1 offset, the first is 10, and nothing about the topic explains it" in run.detail
     assert not orders.rows()
 
 
