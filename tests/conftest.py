@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from backcast.spark.settings import SessionSettings
     from backcast.testing.kafka import KafkaBroker
+    from backcast.testing.orders import Orders
     from backcast.testing.postgres import PostgresServer
     from backcast.testing.registry import SchemaRegistry
 
@@ -102,6 +104,16 @@ def broker() -> Iterator[KafkaBroker]:
 
     with kafka_broker() as server:
         yield server
+
+
+@pytest.fixture
+def new_orders(
+    tmp_path: Path, spark: SparkSession, broker: KafkaBroker, namespace: str, lake_root: Path
+) -> Callable[..., Orders]:
+    """Makes the project and its topic: `new_orders(partitions=64, table_format=..., cleanup_policy="compact")`."""
+    from backcast.testing.orders import Orders as Made
+
+    return partial(Made.create, tmp_path, spark, broker, namespace, lake_root)
 
 
 @pytest.fixture(scope="session")

@@ -48,12 +48,12 @@ class Archiving:
         self._runs: list[str] = []
 
     def archive(self, name: str, offsets: str | None, until: str | None, requested_by: str) -> ArchiveReport:
-        """Raises LeaseHeld while another process archives the same topic."""
+        """Raises LeaseHeld while another process fills the same archive."""
         world = self._world
         with jvm_errors("looking at the topic and its archive"):
             # Before the lease, which names our JVM; and again behind it, when nobody else can add to the archive.
             task = world.to_archive(name, offsets, until)
-            lease, leases = archive_lease_name(task.pipeline), world.store().leases
+            lease, leases = archive_lease_name(task.table), world.store().leases
             with acquire(leases, lease, world.holder(), world.clock, world.ended) as held:
                 self._finish_others(task)
                 task = world.to_archive(name, offsets, until)

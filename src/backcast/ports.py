@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -91,6 +90,8 @@ class Sifted:
     """Position and reason, not computed yet; of one record as often as the transform said so."""
     count: Callable[[], int | None]
     """How many were left out when `kept` was written; None when that was lost."""
+    strangers: Callable[[], int | None]
+    """How many of them are of a topic that is no input: nobody would keep them. None when that was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +242,13 @@ class Engine(Protocol):
     def stamp(self, rows: DataFrame, values: Mapping[str, str]) -> DataFrame:
         """The rows with these constant columns added."""
 
-    def sifted(self, rows: DataFrame, reason: str, position: str, columns: frozenset[str]) -> Sifted:
-        """Rows without a reason, and without both columns unless the table has them; and the records of the others."""
+    def sifted(self, rows: DataFrame, columns: frozenset[str], topics: frozenset[str]) -> Sifted:
+        """Rows that are not rejected, without the columns that tell it unless the table has them; and the records of
+        the others, which should be of these topics.
+        """
 
-    def refuse_strangers(self, rejected: DataFrame, topics: AbstractSet[str]) -> None:
-        """Raises ChunkFailed when records are rejected that are of none of these topics: nobody would keep them."""
+    def refuse_strangers(self, rejected: DataFrame, topics: frozenset[str]) -> None:
+        """Raises ChunkFailed when a rejected record is of none of these topics."""
 
     def newest(self, rows: DataFrame, key: tuple[str, ...], version: str) -> DataFrame:
         """Of the rows with one key the one with the greatest version."""

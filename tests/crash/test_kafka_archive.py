@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from backcast.control import ControlPlane
 from backcast.project.config import load_project
 from backcast.testing.faults import SimulatedCrash, crash_at
-from backcast.testing.kafka import KafkaBroker
 from backcast.testing.orders import Orders, spread
 from tests.crash.life import DoomedWiring
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DEATHS = (
     "plan.after-record",
@@ -28,20 +23,20 @@ DEATHS = (
 
 
 def test_the_next_round_finishes_what_the_last_one_left_and_copies_nothing_twice(
-    tmp_path: Path, spark: SparkSession, broker: KafkaBroker, namespace: str, lake_root: Path
+    new_orders: Callable[..., Orders], namespace: str
 ) -> None:
     """Each round dies later than the one before it, and records arrive in between."""
-    orders = Orders.create(tmp_path, spark, broker, namespace, lake_root)
+    orders = new_orders()
     table = f"{namespace}.archive"
     orders.configure(source=f"archive: {{table: {table}}}")
     orders.send(list(spread(1, 8)), partition=0)
     for point in DEATHS:
-        control = ControlPlane(DoomedWiring(load_project(tmp_path)))
+        control = ControlPlane(DoomedWiring(load_project(orders.root)))
         with crash_at(point), pytest.raises(SimulatedCrash, match=point):
             control.archive("orders")
         orders.send(list(spread(1, 1)), partition=0)
     last = orders.open().archive("orders")
     assert len(last.runs) == 2
-    found = Counter(row["offset"] for row in spark.table(table).select("offset").collect())
+    found = Counter(row["offset"] for row in orders.spark.table(table).select("offset").collect())
     assert found == Counter(range(8 + len(DEATHS)))
     assert orders.open().archive("orders").runs == ()

@@ -10,8 +10,6 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,15 +17,11 @@ from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.model.states import RunState
 from backcast.spark.processes import is_alive
-from backcast.testing.kafka import KafkaBroker
 from backcast.testing.kafka_records import Record
 from backcast.testing.kafka_topics import wait_until
 from backcast.testing.orders import FIRST, Orders, rows_of, spread
 from tests.cheap import cheap
 from tests.crash.process import RealLife, SparkProcess
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ICEBERG, DELTA = TableFormat.ICEBERG, TableFormat.DELTA
 SENT = list(spread(3, 12))
@@ -66,22 +60,17 @@ def orders(inputs, ctx):
 
 
 @pytest.fixture
-def new_orders(
-    tmp_path: Path,
-    spark: SparkSession,
-    broker: KafkaBroker,
-    namespace: str,
-    lake_root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[..., Orders]:
+def new_orders(new_orders: Callable[..., Orders], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Orders]:
     """Three slices, in jobs of their own; and one live row that no replay is about."""
     monkeypatch.setattr("backcast.sources.kafka.input._RECORDS_A_CHUNK", 12)
 
     def make(table_format: TableFormat, pipeline: str, source: str = "") -> Orders:
-        made = Orders.create(tmp_path, spark, broker, namespace, lake_root, table_format=table_format)
+        made = new_orders(table_format=table_format)
         made.configure(source=source, pipeline=f"chunks_per_job: 1\n{pipeline}")
         made.send(SENT)
-        spark.sql(f"INSERT INTO {made.table} VALUES (1000, 'S', TIMESTAMP'2026-02-01 00:00:00Z', 9, DATE'2026-01-02')")
+        made.spark.sql(
+            f"INSERT INTO {made.table} VALUES (1000, 'S', TIMESTAMP'2026-02-01 00:00:00Z', 9, DATE'2026-01-02')"
+        )
         return made
 
     return make

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -14,12 +13,8 @@ from backcast.model.request import Request
 from backcast.model.states import RunState
 from backcast.project.config import load_project
 from backcast.testing.faults import SimulatedCrash, crash_at
-from backcast.testing.kafka import KafkaBroker
 from backcast.testing.orders import Orders, rows_of, spread
 from tests.crash.life import DoomedWiring
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DEATHS = {
     "run": ("chunk.before-commit", "chunk.after-commit", "chunk.after-record", "run.before-staged"),
@@ -29,25 +24,22 @@ LIVE = (1000, "2026-01-01", "9.00")
 
 
 def test_slices_of_a_topic_are_appended_once_whatever_dies(
-    tmp_path: Path,
-    spark: SparkSession,
-    broker: KafkaBroker,
-    namespace: str,
-    lake_root: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    new_orders: Callable[..., Orders], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is removed by an append, so nothing but its fence and its tokens keeps a repeat from doubling rows."""
     monkeypatch.setattr("backcast.sources.kafka.input._RECORDS_A_CHUNK", 12)
-    orders = Orders.create(tmp_path, spark, broker, namespace, lake_root)
+    orders = new_orders()
     orders.configure(pipeline="publish: {mode: append}")
     sent = list(spread(3, 12))
     orders.send(sent)
-    spark.sql(f"INSERT INTO {orders.table} VALUES (1000, 'S', TIMESTAMP'2026-01-01 00:00:00Z', 9.00, DATE'2026-01-01')")
+    orders.spark.sql(
+        f"INSERT INTO {orders.table} VALUES (1000, 'S', TIMESTAMP'2026-01-01 00:00:00Z', 9.00, DATE'2026-01-01')"
+    )
     plan = orders.open().plan(Request(pipeline="orders", offsets="earliest", requested_by="tests"))
     assert [chunk.id for chunk in plan.manifest.chunks] == ["slice-1", "slice-2", "slice-3"]
     for verb, points in DEATHS.items():
         for point in points:
-            control = ControlPlane(DoomedWiring(load_project(tmp_path)))
+            control = ControlPlane(DoomedWiring(load_project(orders.root)))
             with crash_at(point), pytest.raises(SimulatedCrash, match=point):
                 getattr(control, verb)(plan.run_id)
         done = getattr(orders.open(), verb)(plan.run_id)
@@ -59,16 +51,16 @@ def test_slices_of_a_topic_are_appended_once_whatever_dies(
 
 @pytest.mark.parametrize("table_format", TableFormat)
 def test_a_merge_that_died_behind_its_commit_is_what_it_would_have_been(
-    tmp_path: Path, spark: SparkSession, broker: KafkaBroker, namespace: str, lake_root: Path, table_format: TableFormat
+    new_orders: Callable[..., Orders], table_format: TableFormat
 ) -> None:
     """Who repeats it finds its own rows on the stage, nothing to do, and still has to account for all of them."""
-    orders = Orders.create(tmp_path, spark, broker, namespace, lake_root, table_format=table_format)
+    orders = new_orders(table_format=table_format)
     orders.configure(pipeline="publish: {mode: merge}")
     sent = list(spread(3, 12))
     orders.send(sent)
     plan = orders.open().plan(Request(pipeline="orders", offsets="earliest", requested_by="tests"))
     with crash_at("chunk.after-commit"), pytest.raises(SimulatedCrash):
-        ControlPlane(DoomedWiring(load_project(tmp_path))).run(plan.run_id)
+        ControlPlane(DoomedWiring(load_project(orders.root))).run(plan.run_id)
     done = orders.open().run(plan.run_id)
     assert done.state is RunState.ACCEPTED, done.detail
     orders.open().publish(plan.run_id)
@@ -76,23 +68,18 @@ def test_a_merge_that_died_behind_its_commit_is_what_it_would_have_been(
 
 
 def test_what_is_staged_already_may_be_gone_from_the_log(
-    tmp_path: Path,
-    spark: SparkSession,
-    broker: KafkaBroker,
-    namespace: str,
-    lake_root: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    new_orders: Callable[..., Orders], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that died goes on with what it still needs, though retention has taken what it has staged before."""
     monkeypatch.setattr("backcast.sources.kafka.input._RECORDS_A_CHUNK", 12)
-    orders = Orders.create(tmp_path, spark, broker, namespace, lake_root, partitions=1)
+    orders = new_orders(partitions=1)
     orders.configure(pipeline="publish: {mode: append}")
     sent = list(spread(2, 12))
     orders.send(sent)
     plan = orders.open().plan(Request(pipeline="orders", offsets="earliest", requested_by="tests"))
     with crash_at("chunk.after-record"), pytest.raises(SimulatedCrash):
-        ControlPlane(DoomedWiring(load_project(tmp_path))).run(plan.run_id)
-    broker.delete_records(orders.topic, {0: 12})
+        ControlPlane(DoomedWiring(load_project(orders.root))).run(plan.run_id)
+    orders.broker.delete_records(orders.topic, {0: 12})
     run = orders.open().run(plan.run_id)
     assert run.state is RunState.ACCEPTED, run.detail
     orders.open().publish(plan.run_id)

@@ -188,7 +188,7 @@ def test_one_process_at_a_time_archives_a_topic(new_orders: NewOrders) -> None:
     orders.send(spread(1, 10), partition=0)
     control = orders.open()
     world = control.world
-    lease = archive_lease_name("archive-orders")
+    lease = archive_lease_name(archive_of(orders))
     with acquire(world.store().leases, lease, world.holder(), world.clock, world.ended), pytest.raises(LeaseHeld):
         control.archive("orders")
     assert control.archive(orders.topic).records == 10

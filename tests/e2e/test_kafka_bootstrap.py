@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from backcast.errors import InvalidRequest, Refused
 from backcast.model.request import Kind, Request
-from backcast.testing.kafka import KafkaBroker
 from backcast.testing.orders import Orders, rows_of, spread
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 BOOTSTRAP = Request(pipeline="orders", kind=Kind.BOOTSTRAP, requested_by="tests")
 
 
 @pytest.fixture
-def orders(tmp_path: Path, spark: SparkSession, broker: KafkaBroker, namespace: str, lake_root: Path) -> Orders:
-    made = Orders.create(tmp_path, spark, broker, namespace, lake_root)
+def orders(new_orders: Callable[..., Orders]) -> Orders:
+    made = new_orders()
     made.configure(pipeline="publish: {mode: append}")
     return made
 

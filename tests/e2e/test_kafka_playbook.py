@@ -7,18 +7,14 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from backcast.testing.kafka import KafkaBroker
 from backcast.testing.orders import FIRST, Order, Orders, rows_of, spread
 from tests.cheap import cheap
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LAST = Order(9_999, FIRST + timedelta(days=31) - timedelta(milliseconds=1), "9.99")
 MONTH = [*spread(31, 6), LAST]
@@ -30,10 +26,10 @@ pipelines:
 
 
 @pytest.fixture
-def orders(tmp_path: Path, spark: SparkSession, broker: KafkaBroker, namespace: str, lake_root: Path) -> Orders:
+def orders(new_orders: Callable[..., Orders]) -> Orders:
     """A month of orders in the topic; a table by day, and one that everything is appended to."""
-    made = Orders.create(tmp_path, spark, broker, namespace, lake_root)
-    file = tmp_path / "backcast.yaml"
+    made = new_orders()
+    file = made.root / "backcast.yaml"
     file.write_text(file.read_text().replace("pipelines:\n", RAW.format(table=made.table)))
     made.create_table("_raw")
     made.send(MONTH)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -236,10 +237,8 @@ def test_records_that_the_transform_rejects_are_set_aside(new_orders: Callable[.
 
 def test_what_was_rejected_is_counted_by_a_scan_when_the_count_was_lost(new_orders: Callable[..., Orders]) -> None:
     class Forgetful(SparkEngine):
-        def sifted(self, rows: DataFrame, reason: str, position: str, columns: frozenset[str]) -> Sifted:
-            from dataclasses import replace
-
-            return replace(super().sifted(rows, reason, position, columns), count=lambda: None)
+        def sifted(self, rows: DataFrame, columns: frozenset[str], topics: frozenset[str]) -> Sifted:
+            return replace(super().sifted(rows, columns, topics), count=lambda: None, strangers=lambda: None)
 
     orders = new_orders()
     orders.send([*spread(1, 5), Order(901, FIRST, "-5.00")], partition=0)

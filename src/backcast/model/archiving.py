@@ -32,6 +32,6 @@ class ArchiveReport(Document):
     records: int = 0
 
 
-def archive_lease_name(pipeline: str) -> str:
-    """The lease of whoever archives a topic: two at once would copy the same offsets."""
-    return f"archive:{pipeline}"
+def archive_lease_name(table: str) -> str:
+    """The lease of whoever fills an archive: two at once would copy the same offsets."""
+    return f"archive:{table}"

@@ -87,18 +87,13 @@ def summary(pin: LogPin, found: Iterable[LogProof]) -> str:
     parts = [each for proof in found for each in proof.coverage.partitions]
     sums = {name: sum(getattr(each, name) for each in parts) for name in _TOLD}
     words = _TOLD if pin.by_time else _TOLD | _TOLD_OF_OFFSETS
-    rejected = sum(each.rejected for each in found)
-    among = f" ({rejected:,} of them rejected by the transform)" if rejected else ""
-    parts_told = (
-        words[name](number) + (among if name == "rows" else "")
-        for name, number in sums.items()
-        if number or name == "rows"
-    )
-    told = ", ".join(parts_told)
+    told = {name: words[name](number) for name, number in sums.items() if number or name == "rows"}
+    if rejected := sum(each.rejected for each in found):
+        told["rows"] += f" ({rejected:,} of them rejected by the transform)"
     offsets = sum(each.span for each in parts)
-    more = _archived(pin)
-    more += _written_with(pin, sum((proof.coverage for proof in found), Coverage()).schema_ids)
-    return f"{many(offsets, 'offset')} of {many(len({each.partition for each in parts}), 'partition')}: {told}{more}"
+    where = f"{many(offsets, 'offset')} of {many(len({each.partition for each in parts}), 'partition')}"
+    ids = sum((proof.coverage for proof in found), Coverage()).schema_ids
+    return f"{where}: {', '.join(told.values())}{_archived(pin)}{_written_with(pin, ids)}"
 
 
 def _archived(pin: LogPin) -> str:

@@ -53,13 +53,12 @@ def bootstrap_findings(request: Request, spec: PipelineSpec, facts: TableFacts, 
 
 def cut_findings(request: Request, inputs: Iterable[InputPin]) -> list[Finding]:
     """History that begins where retention has left it."""
-    starts = [
-        f"{each.partition}={each.start}"
-        for pin in inputs
-        if request.kind is Kind.BOOTSTRAP and request.offsets == EARLIEST and pin.log is not None
-        for each in pin.log.partitions
-        if each.start
-    ]
+    if request.kind is not Kind.BOOTSTRAP or request.offsets != EARLIEST:
+        return []
+    logs = (pin.log for pin in inputs if pin.log is not None)
+    starts = [f"{each.partition}={each.start}" for log in logs for each in log.partitions if each.start]
+    if not starts:
+        return []
     more = f" and {len(starts) - _NAMED} more" if len(starts) > _NAMED else ""
     return [
         warn(
@@ -67,7 +66,7 @@ def cut_findings(request: Request, inputs: Iterable[InputPin]) -> list[Finding]:
             f"the topic no longer begins at its first record, but at {', '.join(starts[:_NAMED])}{more}",
             "nothing to do when that is all there is; else declare an archive that has the rest",
         )
-    ] * bool(starts)
+    ]
 
 
 def _bootstraps(request: Request, spec: PipelineSpec) -> bool:

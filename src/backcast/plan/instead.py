@@ -29,7 +29,7 @@ def _correct(request: Request, spec: PipelineSpec) -> Iterator[Finding]:
     what = many(number, "row") if keys is None else many(keys, "key")
     yield note(
         "instead.correction-records",
-        f"only {what} of {spec.output.name} are wrong, and its stream reads topic {topics[0]}",
+        f"no more than {what} of {spec.output.name} must change, and its stream reads topic {topics[0]}",
         f"correction records sent to {topics[0]} would mend them without a replay, where the stream takes the newest"
         " record of a key",
     )
@@ -51,8 +51,8 @@ def _accept(request: Request, spec: PipelineSpec, rows: int) -> Iterator[Finding
         return
     yield note(
         "instead.accept",
-        f"{many(request.affected, 'row')} of {rows:,} in scope are wrong:"
-        f" the declared tolerance is {tolerance * 100:g}%",
+        f"the error is {many(request.affected, 'row')} of {rows:,} in scope, and the declared tolerance"
+        f" {tolerance * 100:g}%",
         "mend the code for what comes, leave these as they are and write down why",
     )
 

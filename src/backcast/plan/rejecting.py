@@ -25,8 +25,9 @@ def without_rejected(
     names = frozenset(each.name for each in table)
     if not rejects(returned, names):
         return rows, []
-    found = _problems(returned, has_topic=any(pin.log is not None for pin in inputs))
-    return (rows, found) if found else (engine.sifted(rows, REJECTED, POSITION, names).kept, [])
+    topics = frozenset(pin.log.topic for pin in inputs if pin.log is not None)
+    found = _problems(returned, has_topic=bool(topics))
+    return (rows, found) if found else (engine.sifted(rows, names, topics).kept, [])
 
 
 def _problems(returned: dict[str, str], *, has_topic: bool) -> list[Finding]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from backcast.model.lineage import lineage_values
 from backcast.model.manifest import ChunkPlan, InputPin, Manifest
 from backcast.model.pipeline import Job
-from backcast.model.quarantine import POSITION, REJECTED, rejects
+from backcast.model.quarantine import rejects
 from backcast.model.scope import Predicate, TimeClause, during
 from backcast.model.states import Execution
 from backcast.model.time import Interval
@@ -58,7 +58,9 @@ class Compute:
         identity = manifest.target.identity
         columns = identity.columns
         names = frozenset(each.name for each in columns)
-        sifted = self.engine.sifted(rows, REJECTED, POSITION, names) if rejects(rows.columns, names) else None
+        logs = {name: each.log for name, each in readings.items() if each.log is not None}
+        topics = frozenset(each.topic for each in logs.values())
+        sifted = self.engine.sifted(rows, names, topics) if rejects(rows.columns, names) else None
         rows = rows if sifted is None else sifted.kept
         rows = self.engine.stamp(rows, lineage_values(manifest, self.run_id, columns))
         rows = self.engine.conform(rows, manifest.settings.result_columns(columns), identity.without_empty_texts)
@@ -66,7 +68,7 @@ class Compute:
             rows = self.engine.newest(rows, merging.key, merging.version)
         if keep.clauses:
             rows = self.engine.within(rows, keep, self._spare(keep, tuple(windows.values())))
-        return Computed(rows, {name: each.log for name, each in readings.items() if each.log is not None}, sifted)
+        return Computed(rows, logs, sifted)
 
     def _spare(self, keep: Predicate, windows: tuple[Interval, ...]) -> Predicate:
         """Rows that a transform may return and that are cut: the warm-up on both sides, and other values of

@@ -13,14 +13,14 @@ from backcast.run.job import RunJob
 def prove(job: RunJob, computed: Computed, token: int, chunk_ids: tuple[str, ...]) -> None:
     """Raises QuarantineFull when the run has set aside more records than it may."""
     # Counted too often by tasks that were repeated, too, but never as none when there are some.
-    may_reject = computed.sifted is not None and computed.sifted.count() != 0
-    if computed.sifted is not None and may_reject:
-        job.engine.refuse_strangers(computed.sifted.rejected, {log.topic for log in computed.logs.values()})
+    sifted = computed.sifted if computed.sifted is not None and computed.sifted.count() != 0 else None
+    if sifted is not None and sifted.strangers() != 0:
+        job.engine.refuse_strangers(sifted.rejected, frozenset(log.topic for log in computed.logs.values()))
     for name, log in computed.logs.items():
         coverage, handed_over = log.proof()
         proof = LogProof(input=name, token=token, chunks=chunk_ids, coverage=coverage, handed_over=handed_over)
-        if coverage.quarantined or may_reject:
-            rejected = computed.sifted.rejected if computed.sifted is not None and may_reject else None
+        if coverage.quarantined or sifted is not None:
+            rejected = None if sifted is None else sifted.rejected
             found = Unusable(coverage.quarantined, rejected, _aside(job, name, without=chunk_ids))
             number = log.quarantine(job.run.run_id, chunk_ids, found, job.clock.now())
             proof = proof.model_copy(update={"rejected": number})

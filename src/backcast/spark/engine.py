@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from backcast.errors import ChunkFailed, Refused
+from backcast.errors import Refused
 from backcast.model.analysis import Analysis
 from backcast.model.digest import EMPTY, Digest
-from backcast.model.quarantine import POSITION, REJECTED
 from backcast.model.scope import Predicate
 from backcast.model.table import Column
 from backcast.ports import Sifted
@@ -22,7 +20,7 @@ from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row,
 from backcast.spark.inspection import inspect, tables
 from backcast.spark.observation import asked
 from backcast.spark.predicates import quote, to_sql
-from backcast.spark.sift import sift
+from backcast.spark.sift import refuse_strangers, sift
 from backcast.spark.within import kept
 
 if TYPE_CHECKING:
@@ -88,17 +86,11 @@ class SparkEngine:
     def stamp(self, rows: DataFrame, values: Mapping[str, str]) -> DataFrame:
         return rows.withColumns({name: F.lit(value) for name, value in values.items()}) if values else rows
 
-    def sifted(self, rows: DataFrame, reason: str, position: str, columns: frozenset[str]) -> Sifted:
-        return sift(rows, reason, position, columns)
+    def sifted(self, rows: DataFrame, columns: frozenset[str], topics: frozenset[str]) -> Sifted:
+        return sift(rows, columns, topics)
 
-    def refuse_strangers(self, rejected: DataFrame, topics: AbstractSet[str]) -> None:
-        topic = F.col(f"{quote(POSITION)}.topic")
-        first = rejected.where(topic.isNull() | ~topic.isin(*sorted(topics))).limit(1).collect()
-        if first:
-            raise ChunkFailed(
-                f"the transform rejects a record of topic {first[0][POSITION]['topic']!r}, which is none of its inputs",
-                hint=f"return `{POSITION}` as it came beside `{REJECTED}`",
-            )
+    def refuse_strangers(self, rejected: DataFrame, topics: frozenset[str]) -> None:
+        refuse_strangers(rejected, topics)
 
     def newest(self, rows: DataFrame, key: tuple[str, ...], version: str) -> DataFrame:
         """Rows that differ and have both in common: always the same one of them, whatever the order they come in."""

@@ -40,7 +40,9 @@ def _project(common: Common) -> tuple[Probe, tuple[Package, ...] | None]:
     except BackcastError as error:
         return Probe(name="project", ok=False, detail=error.message, remedy=error.hint), None
     profile = f", profile {project.profile}" if project.profile else ""
-    declared = f"{many(len(project.config.datasets), 'dataset')}, {many(len(project.config.pipelines), 'pipeline')}"
+    config = project.config
+    numbers = {"source": len(config.sources), "dataset": len(config.datasets), "pipeline": len(config.pipelines)}
+    declared = ", ".join(many(number, name) for name, number in numbers.items() if number or name != "source")
     return Probe(name="project", ok=True, detail=f"{short_path(project.file)}{profile}: {declared}"), _packages(project)
 
 

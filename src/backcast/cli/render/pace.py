@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backcast.cli.render.words import clean, duration, number, rate
+from backcast.cli.render.words import clean, count, duration, number, rate
 
 
 def counted(document: dict[str, Any]) -> str:
@@ -25,7 +25,7 @@ def pace(document: dict[str, Any]) -> str:
 
 def plain_line(document: dict[str, Any]) -> str:
     """One progress document as a line of a log."""
-    rows = f"{number(document['rows'])} rows" if document["rows"] else ""
+    rows = count(document["rows"], "row") if document["rows"] else ""
     parts = [counted(document), rows, clean(document["message"]), pace(document)]
     told = ", ".join(filter(None, parts))
     return f"{document['step']}: {told}" if told else str(document["step"])

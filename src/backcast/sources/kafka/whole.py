@@ -138,12 +138,10 @@ class ArchivedTopic(KafkaTopic):
     """Where the log starts, of partitions that are archived from before that."""
 
     def offsets_at_each(self, instants: Iterable[datetime]) -> dict[datetime, dict[int, int | None]]:
-        wanted = list(instants)
-        return self._and_archived(self._log.offsets_at_each(wanted))
+        return self._and_archived(self._log.offsets_at_each(instants))
 
     def ends_at_each(self, instants: Iterable[datetime]) -> dict[datetime, dict[int, int | None]]:
-        wanted = list(instants)
-        return self._and_archived(self._log.ends_at_each(wanted))
+        return self._and_archived(self._log.ends_at_each(instants))
 
     @property
     def _log(self) -> KafkaTopic:
