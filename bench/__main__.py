@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from backcast.model.pipeline import TableFormat
-from bench import chunks, kafka, ledger, publish, run, start
+from bench import chunks, diff, kafka, ledger, publish, rules, run, start
 from bench.lake import Lake
 from bench.machine import facts
 from bench.promise import QUICK, Result, Sizes
@@ -61,6 +61,8 @@ PROMISES: dict[str, Measure] = {
     "ledger": lambda bench: ledger.measure(bench.folder, bench.sizes),
     "run": on_each_format(run.measure),
     "chunks": on_each_format(chunks.measure),
+    "rules": on_each_format(rules.measure),
+    "diff": on_each_format(diff.measure),
     "kafka": lambda bench: kafka.measure(bench.lake(), bench.sizes),
     "publish-rows": on_each_format(publish.measure_rows),
     "publish-files": on_each_format(publish.measure_files),

@@ -4,6 +4,6 @@ set -eu
 cd "$(dirname "$0")/.."
 flags="--quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links"
 # shellcheck disable=SC2086
-.tools/uv/bin/uv pip compile $flags --upgrade --extra kafka --extra postgres --extra spark --group dev pyproject.toml -o requirements.lock
+.tools/uv/bin/uv pip compile $flags --upgrade --extra kafka --extra postgres --extra rules --extra spark --group dev pyproject.toml -o requirements.lock
 # shellcheck disable=SC2086
 .tools/uv/bin/uv pip compile $flags tools/uv.in -o tools/uv.lock

@@ -12,55 +12,61 @@ from typing import TYPE_CHECKING
 
 from backcast import status as status_report
 from backcast.appending import appended_runs
+from backcast.approving import (
+    planner,
+    require_approval,
+    require_confirmation,
+    require_no_refusal,
+    with_approvals,
+)
 from backcast.archiving import Archiving
 from backcast.attest.step import attest
 from backcast.collection import Collection
 from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
 from backcast.faults import point
 from backcast.held import HeldRun, quiet
-from backcast.model.diff import Diff
-from backcast.model.evidence import Evidence
 from backcast.model.finding import Severity
-from backcast.model.quarantine import QuarantinedRecord, QuarantinedRun
+from backcast.model.manifest import OnFailure
 from backcast.model.report import GcReport, OnProgress, Plan, Status
 from backcast.model.run import Event, Publication, Run, lease_name, worker_lease_name
-from backcast.model.stage import recorded_base, recorded_stage, recorded_staged, stages_of
+from backcast.model.stage import recorded_base, recorded_staged, stages_of
 from backcast.model.states import RunState
 from backcast.model.table import PublishMode
+from backcast.plan.limits import Room
+from backcast.plan.rule_findings import RuleLook
 from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
 from backcast.publish.landed import problem_on_record
-from backcast.retrying import quarantined_runs, retry_request
+from backcast.publish.step import refuse_unaccepted
 from backcast.run.lease import HeldLease, acquire, living_workers
 from backcast.run.worker import TAKES_PART
 from backcast.spark.gateway import jvm_errors
-from backcast.validate.diff import diff as diff_step
+from backcast.verbs.approving import ApprovingVerbs
+from backcast.verbs.attesting import AttestingVerbs
+from backcast.verbs.checking import CheckingVerbs
+from backcast.verbs.comparing import ComparingVerbs
+from backcast.verbs.topics import TopicVerbs
+from backcast.verbs.watching import WatchingVerbs
 
 if TYPE_CHECKING:
     from backcast.model.archiving import ArchiveReport
+    from backcast.model.canary import Canary
     from backcast.model.report import Probe
     from backcast.model.request import Request
-    from backcast.model.topic_report import HandOver, TopicOffsets, WindowSurvey
     from backcast.model.verdict import Verdict
-    from backcast.world import World
 
 Runs = list[Run]
 Events = list[Event]
 Probes = list["Probe"]
-Quarantined = list[QuarantinedRun]
-QuarantinedRecords = list[QuarantinedRecord]
 """Named, because inside the class `list` is the verb."""
 _CANCEL_WAIT = 120.0
 
 
-class ControlPlane:
-    """The verbs over one project.
+class ControlPlane(ApprovingVerbs, AttestingVerbs, CheckingVerbs, ComparingVerbs, TopicVerbs, WatchingVerbs):
+    """The verbs over one project: the flow here, the others by theme in `verbs/`.
 
     Every method can be repeated after a crash and continues where the last one stopped.
     """
-
-    def __init__(self, world: World) -> None:
-        self.world = world
 
     @jvm_errors("planning")
     def plan(self, request: Request, *, record: bool = True) -> Plan:
@@ -72,7 +78,7 @@ class ControlPlane:
         spec = world.pipeline(request.pipeline)
         store = world.store() if record else None
         reader = world.reader()
-        appends = spec.settings.publish_mode is PublishMode.APPEND
+        appends, policy = spec.settings.publish_mode is PublishMode.APPEND, world.policy()
         planning = Planning(
             spec=spec,
             target=world.target(spec.output.name),
@@ -86,6 +92,11 @@ class ControlPlane:
             rate=status_report.recorded_rate(reader, spec.name),
             others=status_report.open_runs(reader, spec.output.table),
             published=appended_runs(reader, spec.output.table) if appends else (),
+            record=status_report.recorded_hits(reader, spec.name),
+            policy=policy,
+            planned_by=() if policy is None else planner(world.person()),
+            room=Room(*world.free_space(spec.output.name), memory=world.memory()),
+            rules=RuleLook(world.rules(), lambda: world.rule_code(spec.name), world.source),
         )
         manifest = make_manifest(request, planning)
         refused = any(finding.severity is Severity.BLOCK for finding in manifest.findings)
@@ -98,23 +109,33 @@ class ControlPlane:
             manifest=manifest, sha256=manifest.sha256(), run_id=manifest.run_id(), recorded=recorded, refused=refused
         )
 
-    def run(self, run_id: str, on_progress: OnProgress = quiet) -> Run:
+    def run(
+        self, run_id: str, on_progress: OnProgress = quiet, *, canary: Canary | None = None, yes: bool = False
+    ) -> Run:
         """Stage every chunk and validate the stage. Continues an interrupted run; refuses on drift.
 
-        An accepted run is returned as it is.
+        With a canary those chunks are staged and validated alone, and the run waits: the next call goes on. A run that
+        is accepted or under review is returned as it is.
         """
         run = self.world.store().runs.run(run_id)
-        if run.state is RunState.ACCEPTED:
+        if run.state in (RunState.ACCEPTED, RunState.REVIEW):
             return run
+        if canary is not None:
+            canary.of(self.world.store().runs.manifest(run.run_id))
         if run.state not in (RunState.PLANNED, RunState.APPROVED, RunState.RUNNING, RunState.STAGED):
             hint = f"backcast retry {run.run_id}" if run.state is RunState.FAILED else f"backcast status {run.run_id}"
             raise StateConflict(f"run {run.run_id} is {run.state}: there is nothing to stage", hint=hint)
+        if run.state in (RunState.PLANNED, RunState.APPROVED):
+            require_approval(self.world, run)
+            require_confirmation(self.world, run, yes=yes)
         with self._held(run.run_id) as lease:
-            return HeldRun(self.world, run.run_id, lease, on_progress).run()
+            ended = HeldRun(self.world, run.run_id, lease, on_progress).run(canary)
+        return self._discarded(ended)
 
     def work(self, run_id: str, on_progress: OnProgress = quiet, *, patience: float = 60.0) -> Run:
         """Take part in a run until its stage is judged: beside its driver, or as that when it has none.
 
+        A canary that was judged ends it too: what it holds back, only `run` lets go.
         Waits that many seconds for a run that nobody has started yet. The run as it is then.
         """
         runs, clock = self.world.store().runs, self.world.clock
@@ -126,7 +147,7 @@ class ControlPlane:
                 raise StateConflict(f"run {run.run_id} is {run.state}", hint=f"start it: backcast run {run.run_id}")
             clock.sleep(0.5)
             run = runs.run(run.run_id)
-        while run.state in TAKES_PART:
+        while run.state in TAKES_PART and not status_report.waits_after_canary(runs, run.run_id):
             run = self._take_part(run.run_id, on_progress)
         return run
 
@@ -141,15 +162,18 @@ class ControlPlane:
             store.chunks.reset(run.run_id, failed, lease.check())
             base = recorded_base(store.runs.events(run.run_id))
             store.runs.transition(run, RunState.RUNNING, token=lease.check().token, base=base, retried=len(failed))
-            return HeldRun(self.world, run.run_id, lease, on_progress).run()
+            ended = HeldRun(self.world, run.run_id, lease, on_progress).run()
+        return self._discarded(ended)
 
     def validate(self, run_id: str) -> Verdict:
         """Judge the stage again, also when it was judged before; all of it is read back."""
         store = self.world.store()
         run = store.runs.run(run_id)
+        require_no_refusal(store.runs, run)
         with self._held(run.run_id) as lease:
             run = store.runs.run(run.run_id)
-            if run.state in (RunState.ACCEPTED, RunState.REJECTED):
+            require_no_refusal(store.runs, run)
+            if run.state in (RunState.ACCEPTED, RunState.REVIEW, RunState.REJECTED):
                 staged = recorded_staged(store.runs.events(run.run_id))
                 run = store.runs.transition(run, RunState.STAGED, token=lease.check().token, staged=staged)
             if run.state is not RunState.STAGED:
@@ -159,27 +183,7 @@ class ControlPlane:
                 )
             return HeldRun(self.world, run.run_id, lease).validate(run, read_back=True)
 
-    @jvm_errors("comparing base and stage")
-    def diff(self, run_id: str) -> Diff:
-        """Base against stage, counts and digests per chunk."""
-        reader = self.world.reader()
-        run = reader.run(run_id)
-        if run.state in (RunState.CANCELLING, RunState.CANCELLED):
-            raise StateConflict(f"run {run.run_id} is {run.state}: its stage is gone", hint="plan it again")
-        events = reader.events(run.run_id)
-        manifest = reader.manifest(run.run_id)
-        found = diff_step(
-            run.run_id,
-            manifest,
-            recorded_stage(run.run_id, events),
-            recorded_staged(events),
-            reader.verdict(run.run_id),
-            self.world.target(run.dataset),
-            self.world.engine(),
-        )
-        return found.model_copy(update={"publishable": run.state is RunState.ACCEPTED})
-
-    def publish(self, run_id: str, on_progress: OnProgress = quiet) -> Publication:
+    def publish(self, run_id: str, on_progress: OnProgress = quiet, *, yes: bool = False) -> Publication:
         """Make the validated stage visible in one commit; what live rows reached is staged again if the plan allows.
 
         A run that is published is left as it is.
@@ -187,6 +191,10 @@ class ControlPlane:
         run = self.world.store().runs.run(run_id)
         if run.state is RunState.PUBLISHED:
             return self._done_before(run)
+        refuse_unaccepted(run)
+        if run.state in (RunState.ACCEPTED, RunState.UNDONE):
+            require_approval(self.world, run)
+            require_confirmation(self.world, run, yes=yes)
         with self._held(run.run_id) as lease:
             publication = HeldRun(self.world, run.run_id, lease, on_progress).publish()
         self._attest(run.run_id)
@@ -202,7 +210,7 @@ class ControlPlane:
         self._attest(run.run_id)
         return publication
 
-    def cancel(self, run_id: str) -> Run:
+    def cancel(self, run_id: str, *, because: str = "cancelled on request") -> Run:
         """Give the run up and remove its stage. A process that works on it stops before its next chunk."""
         store = self.world.store()
         run = store.runs.run(run_id)
@@ -213,7 +221,7 @@ class ControlPlane:
                 f"run {run.run_id} is {run.state}: only an undo takes it back", hint=f"backcast undo {run.run_id}"
             )
         if run.state is not RunState.CANCELLING:
-            run = store.runs.transition(run, RunState.CANCELLING, detail="cancelled on request")
+            run = store.runs.transition(run, RunState.CANCELLING, detail=because)
         point("cancel.after-intent")
         with self._held(run.run_id, wait=_CANCEL_WAIT) as lease:
             self._see_workers_off(run.run_id, _CANCEL_WAIT)
@@ -223,23 +231,24 @@ class ControlPlane:
             point("cancel.after-forget")
             clean.close_effects(store, run.run_id, files)
             store.chunks.release_lost(run.run_id)
-            return store.runs.transition(
-                run, RunState.CANCELLED, detail="cancelled on request", token=lease.check().token
-            )
+            return store.runs.transition(run, RunState.CANCELLED, detail=run.detail, token=lease.check().token)
 
-    def backfill(self, request: Request, on_progress: OnProgress = quiet) -> Publication:
+    def backfill(self, request: Request, on_progress: OnProgress = quiet, *, yes: bool = False) -> Publication:
         """Plan, run and publish in one go; stops at the first refusal."""
         plan = self.plan(request)
         if plan.refused:
             blocking = [finding for finding in plan.findings if finding.severity is Severity.BLOCK]
             raise PlanRefused("; ".join(each.reason for each in blocking), hint=blocking[0].remedy)
-        run = self.run(plan.run_id, on_progress)
-        if run.state is RunState.REJECTED:
-            raise Refused(f"run {run.run_id} was rejected: {run.detail}", hint=f"backcast validate {run.run_id}")
-        return self.publish(run.run_id, on_progress)
+        run = self.run(plan.run_id, on_progress, yes=yes)
+        if run.state is RunState.REVIEW:
+            hint = f"backcast diff {run.run_id}, then backcast approve {run.run_id} --comment WHY"
+            raise Refused(f"run {run.run_id} waits for a person: {run.detail}", hint=hint)
+        if run.state is not RunState.ACCEPTED:
+            raise Refused(f"run {run.run_id} was rejected: {run.detail}", hint=f"backcast status {run.run_id}")
+        return self.publish(run.run_id, on_progress, yes=yes)
 
     def status(self, run_id: str) -> Status:
-        return status_report.status(self.world.reader(), run_id)
+        return with_approvals(self.world, status_report.status(self.world.reader(), run_id))
 
     def list(self, *, dataset: str | None = None, open_only: bool = False, limit: int = 50) -> Runs:
         return self.world.reader().runs(dataset=dataset, open_only=open_only, limit=limit)
@@ -251,10 +260,6 @@ class ControlPlane:
     def logs(self, run_id: str, after: int = 0) -> Events:
         reader = self.world.reader()
         return reader.events(reader.run(run_id).run_id, after)
-
-    def evidence(self, run_id: str) -> Evidence:
-        """Everything on record about the run, as one document. Needs no Spark and no user code."""
-        return attest(self.world.reader(), run_id)
 
     def gc(self, *, dry_run: bool = False) -> GcReport:
         """Release what no undo needs any more, then sweep up what earlier releases had to leave."""
@@ -272,39 +277,16 @@ class ControlPlane:
         """Copy what the log of a declared topic has more than its archive. Nothing is copied twice."""
         return Archiving(self, on_progress).archive(topic, offsets, until, requested_by)
 
-    def kafka_offsets(self, topic: str, at: str) -> TopicOffsets:
-        """Where a moment of record time lies in a declared topic. Needs no Spark and no user code."""
-        return self.world.kafka_offsets(topic, at)
-
-    def hand_over(self, run_id: str) -> HandOver:
-        """Where a stream goes on after a bootstrap. Needs no Spark."""
-        return status_report.hand_over(self.world.reader(), run_id)
-
-    @jvm_errors("reading the topic")
-    def kafka_window(self, topic: str, event_time: str, *, to_end: bool = False) -> WindowSurvey:
-        """Which offsets of a declared topic hold a window of event time, and how disordered they are."""
-        return self.world.kafka_window(topic, event_time, to_end=to_end)
-
-    def quarantined(self, *, limit: int = 50) -> Quarantined:
-        """Which of the newest runs set records aside, and which took them up again. Needs no Spark."""
-        return quarantined_runs(self.world.reader(), limit)
-
-    @jvm_errors("reading the quarantine")
-    def quarantined_records(self, run_id: str, *, limit: int = 20) -> QuarantinedRecords:
-        """The first records that the run set aside, by their place in the log."""
-        reader = self.world.reader()
-        run = reader.run(run_id)
-        names = [pin.dataset for pin in reader.manifest(run.run_id).inputs if pin.log is not None]
-        return self.world.quarantined_records(run.run_id, names, limit)
-
-    @jvm_errors("reading the quarantine")
-    def retry_request(self, run_id: str, *, reason: str = "", ticket: str = "", requested_by: str = "") -> Request:
-        """What to plan, or to backfill, so that the records that a published run set aside are taken up again."""
-        return retry_request(self.world, run_id, reason=reason, ticket=ticket, requested_by=requested_by)
-
     def doctor(self) -> Probes:
         """What works, what does not, what to do."""
         return self.world.doctor()
+
+    def _discarded(self, run: Run) -> Run:
+        """A rejected stage goes at once where nobody wants to look at it."""
+        manifest = self.world.store().runs.manifest(run.run_id)
+        if run.state is RunState.REJECTED and manifest.settings.on_failure is OnFailure.DISCARD:
+            return self.cancel(run.run_id, because=f"rejected, and discarded: {run.detail}")
+        return run
 
     def _take_part(self, run_id: str, on_progress: OnProgress) -> Run:
         leases, world = self.world.store().leases, self.world
@@ -318,7 +300,7 @@ class ControlPlane:
             ):
                 return HeldRun(world, run_id, lease, on_progress).take_part()
         with jvm_errors(f"working on run {run_id}", run_id=run_id), driving as lease:
-            return HeldRun(world, run_id, lease, on_progress).run()
+            return HeldRun(world, run_id, lease, on_progress).run(release=False)
 
     def _see_workers_off(self, run_id: str, wait: float) -> None:
         """Until nobody can write to the run's stage any more: workers stop at their next claim."""

@@ -7,7 +7,10 @@
     ├── Refused             exit 3   understood, and declined by a check; nothing was touched
     │   ├── PlanRefused              blocking findings
     │   ├── Drifted                  code, config, input or target moved since the plan
+    │   ├── NotApproved              people must agree first, or one of them has said no
+    │   ├── OverBudget               more rows, time or money than was allowed
     │   ├── NotValidated             publish without an accepted verdict for exactly this stage
+    │   ├── NotVerified              evidence that was changed, or whose signature does not fit
     │   ├── UndoRefused              an undo that could double, lose or resurrect rows
     │   └── SessionRefused           a Spark session that cannot be used
     ├── Conflict            exit 4   someone else holds or changed what this needs
@@ -82,6 +85,18 @@ class PlanRefused(Refused):
 
 class Drifted(Refused):
     code = "run.drifted"
+
+
+class NotApproved(Refused):
+    code = "run.not-approved"
+
+
+class OverBudget(Refused):
+    code = "run.over-budget"
+
+
+class NotVerified(Refused):
+    code = "evidence.not-verified"
 
 
 class NotValidated(Refused):

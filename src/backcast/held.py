@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from backcast.appending import only_append
+from backcast.approving import approved_by, require_approval
+from backcast.errors import StateConflict
 from backcast.faults import point
 from backcast.model.amendment import amendments, current_inputs
+from backcast.model.approval import Approvals
+from backcast.model.canary import JUDGED, Canary, CanaryVerdict, chosen, judged, part_of, spread
 from backcast.model.report import OnProgress, Progress
+from backcast.model.rule import NO_GATES
 from backcast.model.stage import recorded_stage, recorded_staged
 from backcast.model.states import ChunkState, RunState
 from backcast.model.table import PublishMode
+from backcast.model.verdict import Check, Consequence, Outcome
+from backcast.model.words import many
 from backcast.plan.pins import pin_inputs, read_windows
 from backcast.publish.decide import RestageNeeded
 from backcast.publish.job import PublishJob
@@ -23,16 +31,46 @@ from backcast.run import drift, restage, worker
 from backcast.run.compute import Compute
 from backcast.run.job import RunJob
 from backcast.run.step import stage_run
+from backcast.validate.diff import rules_of
+from backcast.validate.measure import RuleHelp, Versions, judging_of, measure
 from backcast.validate.step import Validation
 from backcast.validate.step import validate as validate_step
+from backcast.validate.twice import Again
 
 if TYPE_CHECKING:
-    from backcast.model.manifest import InputPin, Manifest
-    from backcast.model.run import Publication, Run
+    from backcast.model.amendment import Amendment
+    from backcast.model.manifest import ChunkPlan, InputPin, Manifest
+    from backcast.model.run import Event, Publication, Run
     from backcast.model.table import Movement
     from backcast.model.verdict import Verdict
+    from backcast.ports import Input
     from backcast.run.lease import HeldLease
     from backcast.world import World
+
+
+def rule_help(world: World, manifest: Manifest) -> RuleHelp:
+    """What the rules of a run need of the world."""
+    pipeline = manifest.pipeline
+
+    def opened(name: str) -> Input:
+        return world.input(next(each for each in world.pipeline(pipeline).inputs if each.name == name))
+
+    diff_rules = rules_of(manifest, world.diff_rules(manifest.target.dataset))
+    code = partial(world.rule_code, pipeline)
+    return RuleHelp(world.rules(), code, world.source, opened, world.comparer(), diff_rules)
+
+
+def live_rules(world: World, run_id: str, version: str | None) -> tuple[Check, ...]:
+    """A run's rules over that version of the live table. Gates are about the change, which is made."""
+    runs = world.store().runs
+    manifest, events = runs.manifest(run_id), runs.events(run_id)
+    settings = manifest.settings.model_copy(update={"gates": NO_GATES})
+    manifest = manifest.model_copy(update={"settings": settings})
+    if not settings.rules or settings.publish_mode is not PublishMode.REPLACE:
+        return ()
+    inputs = current_inputs(manifest, amendments(events))
+    versions = Versions(world.target(manifest.target.dataset), recorded_stage(run_id, events).base, version)
+    return measure(judging_of(run_id, manifest, inputs, rule_help(world, manifest), versions)).checks()
 
 
 def quiet(progress: Progress) -> None:
@@ -48,15 +86,20 @@ class HeldRun:
     lease: HeldLease
     on_progress: OnProgress = quiet
 
-    def run(self) -> Run:
-        """Stage what is not staged yet, then judge it."""
+    def run(self, canary: Canary | None = None, *, release: bool = True) -> Run:
+        """Stage what is not staged yet, then judge it; a canary first, if there is to be one, and no more at once.
+
+        Without `release` what a canary holds back stays there: only a person lets it go.
+        """
         store, world, lease = self.world.store(), self.world, self.lease
         run, manifest = store.runs.run(self.run_id), store.runs.manifest(self.run_id)
         target = world.target(run.dataset)
         inputs = current_inputs(manifest, amendments(store.runs.events(self.run_id)))
+        # Asked when it begins: who expires later does not stop a run that is under way, only its publish.
+        agreed = require_approval(world, run) if run.state in (RunState.PLANNED, RunState.APPROVED) else Approvals()
         if run.state is RunState.PLANNED:
             point("run.before-approve")
-            run = store.runs.transition(run, RunState.APPROVED, detail="no approval needed", token=lease.check().token)
+            run = store.runs.transition(run, RunState.APPROVED, detail=approved_by(agreed), token=lease.check().token)
             point("run.after-approve")
         if run.state in (RunState.APPROVED, RunState.RUNNING):
             self._check_drift(manifest, inputs, run.dataset)
@@ -65,7 +108,10 @@ class HeldRun:
             run = store.runs.transition(run, RunState.RUNNING, token=lease.check().token, base=base)
             point("run.after-start")
         if run.state is RunState.RUNNING:
+            self._hold_or_release(manifest, canary, release=release)
             run = stage_run(self._run_job(run, manifest, inputs))
+        if run.state is RunState.RUNNING:
+            self._judge_canary(run, manifest)
         if run.state is RunState.STAGED:
             self.on_progress(Progress(step="validate", message="validating the stage"))
             self.validate(run, read_back=False)
@@ -80,31 +126,80 @@ class HeldRun:
         self._check_drift(manifest, inputs, run.dataset)
         return worker.take_part(self._run_job(run, manifest, inputs), recorded_stage(self.run_id, events))
 
+    def _hold_or_release(self, manifest: Manifest, canary: Canary | None, *, release: bool) -> None:
+        """Before a canary the others are held back; once it was judged, whoever runs on lets them go."""
+        store, run_id = self.world.store(), self.run_id
+        chunks = store.runs.chunks(run_id)
+        held = any(chunk.state is ChunkState.HELD for chunk in chunks)
+        seen = judged(store.runs.events(run_id)) is not None
+        if held and canary is None and seen:
+            if not release:
+                raise StateConflict(f"the canary of {run_id} waits for a person", hint=f"backcast run {run_id}")
+            store.chunks.release(run_id, self.lease.check())
+        elif canary is not None and (seen or (not held and any(chunk.attempts for chunk in chunks))):
+            raise StateConflict(
+                f"run {run_id} has {'had its canary' if seen else 'begun already'}", hint=f"backcast run {run_id}"
+            )
+        elif canary is not None and not held:
+            store.chunks.hold(run_id, canary.of(manifest), self.lease.check())
+
+    def _judge_canary(self, run: Run, manifest: Manifest) -> None:
+        """What can be said of the stage so far. A canary that is rejected fails the run: the rest would be, too."""
+        store = self.world.store()
+        events = store.runs.events(run.run_id)
+        names = chosen(events)
+        self.on_progress(Progress(step="validate", message=f"validating {many(len(names), 'chunk')}"))
+        staged = self.world.target(run.dataset).history(recorded_stage(run.run_id, events))[-1].version
+        part = self._validation(run, part_of(manifest, names), events, staged, read_back=True)
+        mine = [chunk for chunk in part.chunks if chunk.chunk_id in names]
+        found = CanaryVerdict(chunks=names, staged=staged, checks=validate_step(replace(part, chunks=mine)).checks)
+        if found.outcome is not Outcome.REJECTED:
+            store.runs.record(run.run_id, JUDGED, **found.as_json())
+            return
+        detail, token = f"the canary was rejected: {_failures(found.checks)}", self.lease.check().token
+        store.runs.transition(run, RunState.FAILED, detail=detail, token=token, canary=found.as_json())
+
+    def _validation(
+        self, run: Run, manifest: Manifest, events: list[Event], staged: str, *, read_back: bool
+    ) -> Validation:
+        store = self.world.store()
+        return Validation(
+            run_id=run.run_id,
+            manifest=manifest,
+            stage=recorded_stage(run.run_id, events),
+            staged=staged,
+            chunks=store.runs.chunks(run.run_id),
+            records=store.runs.stage_records(run.run_id),
+            target=self.world.target(run.dataset),
+            engine=self.world.engine(),
+            now=self.world.clock.now(),
+            help=rule_help(self.world, manifest),
+            read_back=read_back,
+            amended=amendments(events),
+            events=tuple(events),
+            again=self._again(manifest.chunks, amendments(events)),
+        )
+
+    def _again(self, chunks: tuple[ChunkPlan, ...], amended: tuple[Amendment, ...]) -> Again | None:
+        """Which of the chunks the pipeline wants to be computed twice."""
+        manifest = self.world.store().runs.manifest(self.run_id)
+        number = min(manifest.settings.recompute, len(chunks))
+        if not number:
+            return None
+        names = spread([chunk.id for chunk in chunks], number)
+        compute = replace(self._compute(manifest, current_inputs(manifest, amended)), shake=True)
+        plans = tuple(chunk for chunk in chunks if chunk.id in names)
+        return Again(plans, lambda plan: compute([plan], plan.predicate).rows)
+
     def validate(self, run: Run, *, read_back: bool) -> Verdict:
         store = self.world.store()
         events = store.runs.events(run.run_id)
-        verdict = validate_step(
-            Validation(
-                run_id=run.run_id,
-                manifest=store.runs.manifest(run.run_id),
-                stage=recorded_stage(run.run_id, events),
-                staged=recorded_staged(events),
-                chunks=store.runs.chunks(run.run_id),
-                records=store.runs.stage_records(run.run_id),
-                target=self.world.target(run.dataset),
-                engine=self.world.engine(),
-                now=self.world.clock.now(),
-                read_back=read_back,
-                amended=amendments(events),
-                events=tuple(events),
-            )
-        )
+        manifest = store.runs.manifest(run.run_id)
+        verdict = validate_step(self._validation(run, manifest, events, recorded_staged(events), read_back=read_back))
         point("validate.before-verdict")
         store.runs.save_verdict(verdict)
         point("validate.after-verdict")
-        failed = [check for check in verdict.checks if not check.passed]
-        detail = "; ".join(f"{check.name}: {check.detail}" for check in failed)
-        state = RunState.ACCEPTED if verdict.accepted else RunState.REJECTED
+        state, detail = RunState(verdict.outcome.value), _failures(verdict.checks)
         store.runs.transition(run, state, detail=detail, token=self.lease.check().token)
         point("validate.after-state")
         return verdict
@@ -114,6 +209,9 @@ class HeldRun:
         runs = self.world.store().runs
         if restage.is_under_way(runs, self.run_id):
             self.run()
+        run = runs.run(self.run_id)
+        if run.state in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
+            require_approval(self.world, run)
         try:
             with self._in_turn():
                 return publish_step(self._publish_job(), runs.verdict(self.run_id))
@@ -194,3 +292,10 @@ class HeldRun:
             check_lease=lambda: self.lease.check().token,
             on_progress=self.on_progress,
         )
+
+
+def _failures(checks: tuple[Check, ...]) -> str:
+    """What decided: checks that block, or where none does, those that need a look. Never what is only a warning."""
+    failed = [check for check in checks if not check.passed and check.consequence is Consequence.BLOCK]
+    failed = failed or [check for check in checks if not check.passed and check.consequence is Consequence.REVIEW]
+    return "; ".join(f"{check.name}: {check.detail}" for check in failed)

@@ -4,18 +4,39 @@ from __future__ import annotations
 
 from backcast.errors import Failed, Refused
 from backcast.model.amendment import Amendment, amendments
+from backcast.model.canary import judged
 from backcast.model.manifest import Manifest
+from backcast.model.need import is_over
 from backcast.model.quarantine import is_full, quarantined
 from backcast.model.report import ChunkCounts, Restaged, Status
-from backcast.model.run import Publication, Run, lease_name
+from backcast.model.run import Event, Publication, Run, lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.model.topic_report import HandOver
-from backcast.plan.estimate import Rate
+from backcast.model.watch import Watch, watch_of
+from backcast.model.words import many
+from backcast.plan.estimate import Rate, Record, middle
 from backcast.ports import Clock, RunReader
 
 _WORKING = (RunState.RUNNING, RunState.PUBLISHING, RunState.UNDOING, RunState.CANCELLING)
 _BEFORE_VERDICT = (RunState.PLANNED, RunState.APPROVED, RunState.STAGED)
-_LETTERS = {ChunkState.PENDING: ".", ChunkState.RUNNING: ">", ChunkState.STAGED: "#", ChunkState.FAILED: "x"}
+_LETTERS = {
+    ChunkState.PENDING: ".",
+    ChunkState.HELD: ":",
+    ChunkState.RUNNING: ">",
+    ChunkState.STAGED: "#",
+    ChunkState.FAILED: "x",
+}
+_STAGED_ALL = frozenset(
+    {
+        RunState.STAGED,
+        RunState.REVIEW,
+        RunState.ACCEPTED,
+        RunState.REJECTED,
+        RunState.PUBLISHED,
+        RunState.SUPERSEDED,
+        RunState.UNDONE,
+    }
+)
 _LOOK_BACK = 20
 _ALL = 100_000
 _STALLED_SECONDS = 10.0
@@ -35,13 +56,17 @@ def status(reader: RunReader, run_id: str) -> Status:
     done = counts[ChunkState.STAGED]
     holder = reader.holder(lease_name(run.run_id))
     newest = publications[-1] if publications else None
-    events = reader.events(run.run_id)
+    events, manifest = reader.events(run.run_id), reader.manifest(run.run_id)
     command, because = advice(run, newest, working=holder is not None or bool(workers))
-    if run.state is RunState.FAILED and is_full(events):
+    seen = judged(events) if counts[ChunkState.HELD] else None
+    if run.state is RunState.FAILED and (is_full(events) or is_over(events) or seen is not None):
         command = f"backcast cancel {run.run_id}"
+        because = because if seen is None else f"{run.detail}; the other chunks were not computed"
+    if run.state is RunState.RUNNING and seen is not None and holder is None:
+        because = f"a canary of {many(len(seen.chunks), 'chunk')} is staged; the others wait for you to look at it"
     return Status(
         run=run,
-        manifest=reader.manifest(run.run_id),
+        manifest=manifest,
         counts=ChunkCounts(**{state.value: number for state, number in counts.items()}),
         strip="".join(_LETTERS[chunk.state] for chunk in chunks),
         output_rows=rows,
@@ -51,6 +76,8 @@ def status(reader: RunReader, run_id: str) -> Status:
         holder=holder,
         workers=tuple(workers),
         restaged=_restaged(amendments(events)),
+        canary=seen,
+        watch=_watch(run, manifest, newest, events),
         quarantined=sum(each.records for each in quarantined(run, events)),
         verdict=reader.verdict(run.run_id),
         publication=newest,
@@ -58,6 +85,13 @@ def status(reader: RunReader, run_id: str) -> Status:
         next_command=command,
         because=because,
     )
+
+
+def _watch(run: Run, manifest: Manifest, newest: Publication | None, events: list[Event]) -> Watch | None:
+    if newest is None or run.state is not RunState.PUBLISHED:
+        return None
+    found = watch_of(manifest, newest, events)
+    return found if found.until is not None or found.looks else None
 
 
 def _restaged(amended: tuple[Amendment, ...]) -> Restaged | None:
@@ -78,6 +112,10 @@ _ADVICE: dict[RunState, tuple[str, str]] = {
     RunState.FAILED: ("backcast retry {run}", "some chunks failed; the others are kept"),
     RunState.STAGED: ("backcast validate {run}", "every chunk is staged; readers see no change yet"),
     RunState.ACCEPTED: ("backcast publish {run}", "validated and ready; readers see no change yet"),
+    RunState.REVIEW: (
+        "backcast approve {run} --comment WHY",
+        "a gate asks a person to look before it may be published; readers see no change yet",
+    ),
     RunState.REJECTED: ("backcast cancel {run}", "rejected by validation; it cannot be published"),
     RunState.PUBLISHING: (
         "backcast publish {run}",
@@ -120,6 +158,23 @@ def recorded_rate(reader: RunReader, pipeline: str) -> Rate | None:
     return Rate(slow=min(rates), fast=max(rates), jobs=len(rates)) if rates else None
 
 
+def recorded_hits(reader: RunReader, pipeline: str) -> Record | None:
+    """How far runs of the pipeline that staged every chunk were from what was estimated of them."""
+    rows, seconds = [], []
+    for run in [each for each in reader.runs(limit=500) if each.pipeline == pipeline][:_LOOK_BACK]:
+        if run.state not in _STAGED_ALL:
+            continue
+        estimate = reader.manifest(run.run_id).estimate
+        records = reader.stage_records(run.run_id)
+        if not records or not estimate.output_rows:
+            continue
+        rows.append(sum(chunk.output_rows or 0 for chunk in reader.chunks(run.run_id)) / estimate.output_rows)
+        seconds.append(sum(each.seconds for each in records) / middle(estimate.seconds_low, estimate.seconds_high))
+    if not rows:
+        return None
+    return Record(rows=(min(rows), max(rows)), seconds=(min(seconds), max(seconds)), runs=len(rows))
+
+
 def open_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]:
     """Runs on the table that may still change it: all of them, however many plans were made and forgotten since."""
     return tuple(
@@ -151,12 +206,21 @@ def hand_over(reader: RunReader, run_id: str) -> HandOver:
     )
 
 
+def waits_after_canary(reader: RunReader, run_id: str) -> bool:
+    """Whether a canary was judged, the other chunks are held back, and nobody works on the run."""
+    if reader.holder(lease_name(run_id)) is not None or judged(reader.events(run_id)) is None:
+        return False
+    return any(chunk.state is ChunkState.HELD for chunk in reader.chunks(run_id))
+
+
 def wait(reader: RunReader, run_id: str, clock: Clock, timeout: float | None) -> Run:
     started = clock.monotonic()
     idle_since: float | None = None
     while True:
         run = reader.run(run_id)
         if run.state not in (*_WORKING, *_BEFORE_VERDICT):
+            return run
+        if run.state is RunState.RUNNING and waits_after_canary(reader, run.run_id):
             return run
         now = clock.monotonic()
         at_work = reader.holder(lease_name(run.run_id)) or reader.workers(run.run_id)

@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from backcast.model.approval import Person
     from backcast.model.archiving import ToArchive
+    from backcast.model.diff import DiffRules
     from backcast.model.log import Ranges
     from backcast.model.manifest import CodeIdentity
-    from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec
+    from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec, Relation
+    from backcast.model.policy import Policy
     from backcast.model.quarantine import QuarantinedRecord
     from backcast.model.report import Probe
     from backcast.model.run import Holder
+    from backcast.model.scope import Predicate
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
-    from backcast.ports import Clock, Engine, Input, RunReader, Store, Target
+    from backcast.ports import Clock, Engine, Input, RunReader, Source, Store, Target
+    from backcast.ports.comparing import Comparer
+    from backcast.ports.rules import RuleCode, RuleEngine
 
 
 class Transform(Protocol):
@@ -36,8 +42,8 @@ class Transform(Protocol):
 class World(Protocol):
     """Configuration, user code, store, tables and this process. Everything is opened on first use.
 
-    `dataset`, `pipeline`, `store`, `reader` and `clock` need neither Spark nor user code. Raises UnknownName for names
-    that are not declared.
+    `dataset`, `pipeline`, `policy`, `person`, `store`, `reader` and `clock` need neither Spark nor user code. Raises
+    UnknownName for names that are not declared.
     """
 
     @property
@@ -46,6 +52,21 @@ class World(Protocol):
     def dataset(self, name: str) -> Dataset: ...
 
     def pipeline(self, name: str) -> PipelineSpec: ...
+
+    def policy(self) -> Policy | None:
+        """Who must agree to a run, as the project says now; None when it does not say."""
+
+    def person(self) -> Person:
+        """Who is at the keyboard, and which roles the policy gives to that person."""
+
+    def free_space(self, dataset: str) -> tuple[int | None, int | None]:
+        """Free bytes where the dataset's table lies, and where Spark keeps what does not fit into memory.
+
+        None for what is no disk of this machine.
+        """
+
+    def pipelines_to(self, dataset: str) -> tuple[str, ...]:
+        """Names of the pipelines whose output the dataset is."""
 
     def store(self) -> Store: ...
 
@@ -60,6 +81,28 @@ class World(Protocol):
     def spark(self) -> SparkSession: ...
 
     def engine(self) -> Engine: ...
+
+    def rules(self) -> RuleEngine: ...
+
+    def rule_code(self, pipeline: str) -> RuleCode:
+        """Loads what the pipeline's rules refer to. Raises InvalidRequest when that fails."""
+
+    def comparer(self) -> Comparer: ...
+
+    def diff_rules(self, dataset: str) -> DiffRules:
+        """How rows of a declared table are compared. Needs no Spark."""
+
+    def relation(self, name: str) -> Relation:
+        """A declared table, with or without a time column. Needs no Spark."""
+
+    def version(self, dataset: str, text: str) -> str | None:
+        """The version that a person means: its number, a tag, a branch, or a moment. Raises UnknownName."""
+
+    def rows_at(self, dataset: str, version: str | None, predicate: Predicate) -> DataFrame:
+        """The matching rows of a version with the columns that the table had then."""
+
+    def source(self, dataset: str) -> Source:
+        """A declared table to be read, at any of its versions."""
 
     def input(self, spec: InputSpec) -> Input: ...
 

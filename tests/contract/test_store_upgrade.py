@@ -8,6 +8,9 @@ from typing import Any
 
 from sqlalchemy import MetaData, Table
 
+from backcast.attest.bundle import bundle
+from backcast.attest.step import attest
+from backcast.attest.verify import verify
 from backcast.model.run import lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.store import open_store
@@ -61,6 +64,7 @@ def test_everything_that_the_first_release_wrote_is_readable_after_the_upgrade(e
         assert store.runs.verdict(published.run_id) == sample_verdict(published.run_id)
         assert store.runs.publications(published.run_id) == [sample_publication(published.run_id)]
         assert [effect.name for effect in store.effects.open(published.run_id)] == ["publish"]
+        assert verify(bundle(attest(store.runs, failed.run_id))).manifest == failed.manifest_sha256, "its own bytes"
 
 
 def test_a_run_of_the_first_release_goes_on_after_the_upgrade(either_url: str) -> None:

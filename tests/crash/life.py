@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from backcast.attest.bundle import bundle
+from backcast.attest.step import attest
+from backcast.attest.verify import verify
 from backcast.control import ControlPlane
 from backcast.errors import StateConflict
 from backcast.model.run import Holder, Publication, Run, lease_name
@@ -160,7 +163,9 @@ class Life:
         return self.keeps and bool(self.run_id) and self.state in _IN_SCOPE_FROM
 
     def check_ledger(self, *run_ids: str) -> None:
-        """No chunk in limbo, no effect without outcome, no lease of a process that lives, the event chain whole."""
+        """No chunk in limbo, no effect without outcome, no lease of a process that lives, the event chain whole, and
+        evidence in which nothing contradicts anything.
+        """
         for run_id in run_ids or (self.run_id,):
             with closing(Wiring(load_project(self.shop.root))) as world:
                 store = world.store()
@@ -174,6 +179,7 @@ class Life:
                 lease = store.runs.holder(lease_name(run_id))
                 assert lease is None or world.ended(lease.holder)
                 assert store.runs.verify_events(run_id) is None
+                assert verify(bundle(attest(store.runs, run_id))).run_id == run_id, "its evidence is sound"
 
     def check_refs(self) -> None:
         """Main and what the run declared: its stages, their bases, one fence for each publish and each undo."""

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _RUN = re.compile(r"\b[a-z_]+-\d{8}-[0-9a-f]{6}\b")
 _VARIABLE = [
     (_RUN, "RUN"),
+    (re.compile(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b"), "KEY"),
+    (re.compile(r"\b[\w.-]+@[\w.-]+\b"), "ACCOUNT"),
+    (re.compile(r"\bevent \d+\b|\b\d+ events\b"), "EVENTS"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\dZ| UTC)"), "TIME"),
     (re.compile(r"\b(now|\d+ (s|min|h) ago)\b"), "AGO"),
     (re.compile(r"\b\d+ days( \d+ h)? left\b"), "LEFT"),

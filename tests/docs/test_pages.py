@@ -93,6 +93,10 @@ def test_every_key_of_the_configuration_is_explained() -> None:
 
 def elsewhere(key: str) -> str:
     """Where a key is explained that the page says has the same keys as another."""
+    for kept in ("datasets.NAME.rules", "datasets.NAME.gates", "pipelines.NAME.rules", "pipelines.NAME.gates"):
+        if key.startswith(f"{kept}."):
+            # On a page of its own; tests/unit/test_rule_schema.py sees that every kind has an example there.
+            return kept
     for here, there in (("sources.NAME.key.", "sources.NAME.value."), ("sources.NAME.time.", "datasets.NAME.time.")):
         if key.startswith(here):
             return there + key.removeprefix(here)
@@ -138,12 +142,13 @@ def test_every_point_at_which_a_process_may_die_has_an_answer() -> None:
 def test_every_finding_of_a_plan_is_explained() -> None:
     text = (DOCS / "understanding-output.md").read_text()
     package = ROOT / "src" / "backcast"
-    places = [*package.glob("plan/*.py"), *package.glob("targets/*/findings.py")]
+    places = [*package.glob("plan/*.py"), *package.glob("targets/*/findings.py"), package / "project/request_check.py"]
     sources = "".join(path.read_text() for path in places)
-    codes = set(re.findall(r'"((?:target|scope|input|code|schema|policy|overlap|request)\.[a-z0-9-]+)"', sources))
+    families = "target|scope|input|code|schema|policy|overlap|request|budget|capacity"
+    codes = set(re.findall(rf'"((?:{families})\.[a-z0-9-]+)"', sources))
     assert len(codes) > 20
     assert sorted(code for code in codes if f"`{code}`" not in text) == []
-    shown = set(re.findall(r"`((?:target|scope|input|code|schema|policy|overlap|request)\.[a-z0-9-]+)`", text))
+    shown = set(re.findall(rf"`((?:{families})\.[a-z0-9-]+)`", text))
     assert sorted(shown - codes) == []
 
 

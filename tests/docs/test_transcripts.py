@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
 
     from backcast.spark.settings import SessionSettings
 
-FIRST = ("init", "doctor", "plan", "status", "run", "validate", "diff", "publish")
-THEN = ("list", "undo", "logs", "gc", "cancel", "backfill")
+FIRST = ("init", "doctor", "plan", "status", "run", "validate", "diff", "publish", "watch", "check", "compare")
+THEN = ("list", "keys", "note", "evidence", "verify", "explain", "report", "undo", "logs", "gc", "cancel", "backfill")
 TOURS = {
     "README": [ROOT / "README.md"],
     "commands": [ROOT / "docs" / "commands" / f"{name}.md" for name in (*FIRST, *THEN)],
 }
+
+APPROVAL = [ROOT / "docs" / "commands" / f"{name}.md" for name in ("estimate", "approve", "reject", "request")]
 
 
 @pytest.fixture
@@ -46,7 +49,25 @@ def shell(
 
 @pytest.mark.parametrize("tour", TOURS)
 def test_every_console_block_shows_what_comes_out(shell: Shell, tour: str) -> None:
-    for page in TOURS[tour]:
+    follow(shell, TOURS[tour])
+
+
+def test_so_do_those_of_a_project_with_the_policy_of_the_guide(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The policy and the request are those that `docs/approval.md` shows."""
+    monkeypatch.setattr("backcast.project.people.os_user", lambda: "ana")
+    follow(shell, [ROOT / "docs" / "commands" / "init.md"])
+    guide = (ROOT / "docs" / "approval.md").read_text()
+    files = dict(re.findall(r"```yaml\n# (\S+)\n(.*?)```", guide, re.DOTALL)[::-1])
+    (shell.folder / "requests").mkdir()
+    (shell.folder / "requests/2026-january.yaml").write_text(files["requests/2026-january.yaml"])
+    config = shell.folder / "backcast.yaml"
+    config.write_text(config.read_text() + files["backcast.yaml"])
+    (shell.folder / "policy.yaml").write_text(files["policy.yaml"])
+    follow(shell, APPROVAL)
+
+
+def follow(shell: Shell, pages: list[Path]) -> None:
+    for page in pages:
         examples = typed_on(page, "console")
         assert examples, page
         for position, typed in enumerate(examples):

@@ -78,3 +78,41 @@ def test_a_year_of_flights_moves_from_utc_days_to_local_days(
     control.publish(plan.run_id)
     per_month = spark.sql(f"SELECT month(day), count(*) FROM {namespace}.flights GROUP BY 1 ORDER BY 1").collect()
     assert [row[1] for row in per_month] == MONTHS
+
+
+def test_one_changed_cell_among_336776_flights_is_found(
+    tmp_path: Path, spark: SparkSession, namespace: str, lake_root: Path
+) -> None:
+    """With its exact key, column, value before and value after; every other month is left alone."""
+    load(spark, f"{namespace}.flights")
+    (tmp_path / "backcast.yaml").write_text(
+        dedent(
+            f"""\
+            name: flights
+            spark: {{master: "local[2]"}}
+            catalogs:
+              lake: {{type: jdbc, uri: "jdbc:sqlite:{lake_root}/catalog.db", warehouse: "{lake_root}/warehouse"}}
+            datasets:
+              flights:
+                table: {namespace}.flights
+                time: {{column: time_hour, zone: America/New_York}}
+                grain: month
+                key: [time_hour, carrier, flight]
+            """
+        )
+    )
+    control = ControlPlane(Wiring(load_project(tmp_path)))
+    before = control.world.version("flights", "head")
+    spark.sql(
+        f"UPDATE {namespace}.flights SET distance = distance + 1"
+        " WHERE carrier = 'UA' AND flight = 1545 AND time_hour = TIMESTAMP'2013-01-01 10:00:00Z'"
+    )
+    found = control.compare("flights", start=before)
+    assert found.rows is not None
+    assert (found.rows.changed, found.rows.added, found.rows.removed, found.rows.doubled) == (1, 0, 0, 0)
+    assert [each.chunk for each in found.partitions if each.status != "same"] == ["2013-01"]
+    assert [each.stage.rows for each in found.partitions] == MONTHS
+    [sample] = found.samples
+    assert sample.key == {"time_hour": "2013-01-01 10:00:00", "carrier": "UA", "flight": "1545"}
+    assert [(cell.column, cell.before, cell.after) for cell in sample.cells] == [("distance", "1400", "1401")]
+    assert [(each.name, each.changed) for each in found.columns] == [("distance", 1)]

@@ -15,12 +15,6 @@ if TYPE_CHECKING:
 _SECONDS = 30
 
 
-def groups(broker: KafkaBroker) -> set[str]:
-    listed = broker.admin().list_consumer_groups(request_timeout=_SECONDS).result(_SECONDS)
-    assert not listed.errors
-    return {each.group_id for each in listed.valid}
-
-
 def seen(broker: KafkaBroker, group: str) -> tuple[Any, ...]:
     """The group's state, its members, and how far it says that it has read."""
     from confluent_kafka import ConsumerGroupTopicPartitions
@@ -45,7 +39,8 @@ def test_the_group_of_the_live_pipeline_is_as_it_was_and_no_other_stays(new_orde
         live.subscribe([orders.topic])
         wait_until(lambda: live.poll(0.1) is not None, "the live consumer reads")
         live.commit(offsets=[TopicPartition(orders.topic, each, 3 + each) for each in (0, 1)], asynchronous=False)
-        before, known, ends = seen(orders.broker, group), groups(orders.broker), orders.broker.end_offsets(orders.topic)
+        before, known = seen(orders.broker, group), orders.broker.groups()
+        ends = orders.broker.end_offsets(orders.topic)
         assert before[2] == [(orders.topic, 0, 3), (orders.topic, 1, 4)]
         control = orders.open()
         assert control.kafka_offsets("orders", "2026-01-02").span
@@ -56,7 +51,7 @@ def test_the_group_of_the_live_pipeline_is_as_it_was_and_no_other_stays(new_orde
         assert orders.rows() == rows_of(sent, "2026-01-02", "2026-01-04")
         control.undo(plan.run_id)
         assert seen(orders.broker, group) == before
-        assert groups(orders.broker) == known
+        assert orders.broker.groups() == known
         assert orders.broker.end_offsets(orders.topic) == ends, "nothing is written to the topic"
     finally:
         live.close()

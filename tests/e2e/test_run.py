@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from backcast.errors import ChunkFailed, Drifted, StateConflict
@@ -203,9 +205,20 @@ def test_a_python_function_that_raises_fails_its_chunk_with_its_own_words(shop: 
         control.run(plan.run_id)
 
 
+LINEAGE = (
+    "produced_by_run_id STRING",
+    "transform_version STRING",
+    "input_snapshot_id STRING",
+    "input_range_start STRING",
+    "input_range_end TIMESTAMP",
+    "reference_data_version STRING",
+    "restatement_reason STRING",
+)
+
+
 def test_rows_and_commits_say_which_run_made_them(shop: Shop) -> None:
     """Lineage columns are filled when the table has them and the pipeline asks for them; commits always tell."""
-    shop.spark.sql(f"ALTER TABLE {shop.revenue} ADD COLUMNS (produced_by_run_id STRING, transform_version STRING)")
+    shop.spark.sql(f"ALTER TABLE {shop.revenue} ADD COLUMNS ({', '.join(LINEAGE)})")
     text = (shop.root / "backcast.yaml").read_text()
     (shop.root / "backcast.yaml").write_text(
         text.replace("    output: revenue", "    output: revenue\n    lineage_columns: true")
@@ -213,9 +226,20 @@ def test_rows_and_commits_say_which_run_made_them(shop: Shop) -> None:
     control = shop.open()
     publication = control.backfill(shop.request("2026-01-03", "2026-01-04"))
     made = shop.spark.sql(
-        f"SELECT DISTINCT produced_by_run_id, transform_version FROM {shop.revenue} WHERE day = '2026-01-03'"
+        f"SELECT DISTINCT {', '.join(name.split()[0] for name in LINEAGE)} FROM {shop.revenue} WHERE day = '2026-01-03'"
     ).collect()
-    assert [tuple(row) for row in made] == [(publication.run_id, "2.0.0")]
+    pin = control.status(publication.run_id).manifest.inputs[0]
+    assert [tuple(row) for row in made] == [
+        (
+            publication.run_id,
+            "2.0.0",
+            f"{shop.sales}@{pin.version}",
+            "2026-01-03T00:00:00+00:00",
+            datetime(2026, 1, 4, tzinfo=UTC).astimezone().replace(tzinfo=None),
+            None,
+            "revenue forgot the quantity",
+        )
+    ]
     (summary,) = shop.spark.sql(
         f"SELECT summary FROM {shop.revenue}.snapshots WHERE snapshot_id = {publication.version}"
     ).collect()[0]

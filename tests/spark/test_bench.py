@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.model.pipeline import TableFormat
-from bench import chunks, kafka, ledger, publish, run, start
+from bench import chunks, diff, kafka, ledger, publish, rules, run, start
 from bench.lake import Lake
 from bench.machine import facts
 from bench.promise import QUICK, Result
@@ -41,11 +41,18 @@ def test_publish_and_undo_write_no_data_file(
     """And each run writes the same rows as the job by hand, which `run.measure` asserts itself."""
     lake = Lake(tmp_path, spark, lake_root)
     results = [*run.measure(lake, table_format, QUICK), *chunks.measure(lake, table_format, QUICK)]
+    results += rules.measure(lake, table_format, QUICK)
     published = publish.measure_others(lake, table_format, QUICK)
     for measure in _SAME_BUT_FOR_NUMBERS if table_format is TableFormat.ICEBERG else ():
         published += measure(lake, table_format, QUICK)
-    exact = _exact([*results, *published], ratios=3 + 2 * len(published) // 3)
+    exact = _exact([*results, *published], ratios=4 + 2 * len(published) // 3)
     assert [(result.target, result.measured) for result in exact] == [("0", "0")] * (len(published) // 3)
+
+
+def test_a_diff_finds_every_row_that_changed(tmp_path: Path, spark: SparkSession, lake_root: Path) -> None:
+    """Which `diff.measure` asserts itself."""
+    results = diff.measure(Lake(tmp_path, spark, lake_root), TableFormat.ICEBERG, QUICK)
+    assert [result.target for result in results] == ["<= 1.5x", "<= 2.5x"]
 
 
 def test_a_replay_writes_the_same_rows_as_a_batch_by_hand_and_as_a_stream(

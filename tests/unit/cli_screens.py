@@ -52,7 +52,7 @@ def sample_run(state: RunState = RunState.RUNNING, **changes: Any) -> Run:
 
 def sample_status(state: RunState, strip: str, **changes: Any) -> Status:
     """A run of three days whose chunks stand as the strip says."""
-    counts = {name: strip.count(letter) for letter, name in zip(".>#x", ChunkCounts.model_fields, strict=True)}
+    counts = {name: strip.count(letter) for letter, name in zip(".:>#x", ChunkCounts.model_fields, strict=True)}
     values = {
         "run": sample_run(state),
         "manifest": sample_manifest(days=3),

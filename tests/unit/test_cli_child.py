@@ -226,3 +226,10 @@ def test_jobs_and_messages_survive_the_wire() -> None:
     assert Job.read(job.line()) == job
     with pytest.raises(ValueError, match="no verb"):
         Job.read(json.dumps({"verb": "drop", "arguments": {}, "project": ""}).encode())
+
+
+def test_a_dry_child_leaves_nothing_in_the_project(project: Path) -> None:
+    before = sorted(project.rglob("*"))
+    with SparkChild(Common(project=project), "plan", dry=True) as child:
+        assert not child.log.is_relative_to(project)
+    assert sorted(project.rglob("*")) == before

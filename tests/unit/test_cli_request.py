@@ -24,7 +24,7 @@ class Child:
     asked: list[tuple[str, dict[str, Any]]]
     refused = False
 
-    def __init__(self, common: object, verb: str) -> None:
+    def __init__(self, common: object, verb: str, *, dry: bool = False) -> None:
         self.on_stopping = lambda: None
 
     def __enter__(self) -> Self:

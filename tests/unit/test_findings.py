@@ -15,7 +15,7 @@ from backcast.model.request import Request
 from backcast.model.scope import ValueClause
 from backcast.model.table import FileList, FileRef, TableFacts, TableIdentity
 from backcast.model.time import Grain
-from backcast.plan.estimate import Rate, estimate
+from backcast.plan.estimate import Amounts, Rate, estimate
 from backcast.plan.pins import at_risk
 from backcast.plan.preflight import (
     code_findings,
@@ -173,9 +173,9 @@ def test_keep_needs_a_key() -> None:
 
 
 def test_an_estimate_says_whether_it_is_measured_or_guessed() -> None:
-    guess = estimate(3_000_000, 1, 0, None)
+    guess = estimate(Amounts(3_000_000, 1, 0), None)
     assert (guess.seconds_low, guess.seconds_high, guess.output_rows) == (11, 130, 3_000_000)
     assert "guessed" in guess.basis
-    measured = estimate(3_000_000, 1, 1_000, Rate(slow=10, fast=100, jobs=1))
+    measured = estimate(Amounts(3_000_000, 1, 1_000), Rate(slow=10, fast=100, jobs=1))
     assert (measured.seconds_low, measured.seconds_high, measured.output_rows) == (15, 130, 1_000)
     assert measured.basis == "1 recorded job of this pipeline"

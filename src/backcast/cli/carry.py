@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from backcast.cli.ending import exit_code, show_status
 from backcast.cli.options import Common
-from backcast.errors import InvalidRequest, PlanRefused
+from backcast.errors import InvalidRequest, NotApproved, PlanRefused
 
 if TYPE_CHECKING:
     from backcast.cli.working import Working
@@ -34,21 +34,34 @@ def carry_through(work: Working, common: Common, request: dict[str, Any], *, yes
     _show(work, planned)
     if planned.refused:
         return PlanRefused.exit_code
+    _refuse_unapproved(planned)
     if not yes and not _confirmed(work, planned):
         work.screen.note(f"nothing was changed; the plan is kept: backcast run {planned.run_id}")
         return 0
     return _carry_out(work, common, planned.run_id)
 
 
+def _refuse_unapproved(planned: Plan) -> None:
+    """In one go only where nobody else is asked: others need time to look."""
+    roles = () if planned.manifest.approval is None else planned.manifest.approval.roles
+    if roles:
+        run_id = planned.run_id
+        raise NotApproved(
+            f"run {run_id} is planned, and {' and '.join(roles)} must agree before it runs",
+            hint=f"backcast approve {run_id} --as {roles[0]}, then backcast run {run_id}",
+            run=run_id,
+        )
+
+
 def _carry_out(work: Working, common: Common, run_id: str) -> int:
     from backcast.model.run import Publication, Run
     from backcast.model.states import RunState
 
-    ended = Run.model_validate(work.call("run", "staging", run_id=run_id))
+    ended = Run.model_validate(work.call("run", "staging", run_id=run_id, yes=True))
     if ended.state is not RunState.ACCEPTED:
         show_status(common, work.screen, ended)
         return exit_code(ended.state)
-    publication = Publication.model_validate(work.call("publish", "publishing", run_id=run_id))
+    publication = Publication.model_validate(work.call("publish", "publishing", run_id=run_id, yes=True))
     show_status(common, work.screen, publication)
     return 0
 

@@ -7,12 +7,19 @@ GROUPS: dict[str, dict[str, str]] = {
         "init": "Write a small working project into a folder.",
         "doctor": "Check Java, packages, project, store, Spark and catalogs.",
     },
+    "Before a plan": {
+        "estimate": "Say how many rows, how long and for how much money.",
+        "request validate": "Check request files: dates, duplicates, overlaps, reasons.",
+    },
     "The flow": {
         "plan": "Show what a run would change, and record it; no table is touched.",
+        "approve": "Agree to a planned run, or accept what validation noticed.",
+        "reject": "Say no to a run that has not started, or to one under review.",
         "run": "Compute the chunks of a run on its hidden stage and validate them.",
-        "diff": "Compare the stage of a run with the table, chunk by chunk.",
+        "diff": "Compare the stage of a run with the table: chunks, columns, rows.",
         "validate": "Check the stage of a run again and print the verdict.",
         "publish": "Make a validated stage visible in one commit.",
+        "watch": "Look at what readers see after a publish, for a declared time.",
         "undo": "Take a publish back in one commit; rows that arrived since stay.",
         "backfill": "Plan, run and publish in one go.",
     },
@@ -25,6 +32,18 @@ GROUPS: dict[str, dict[str, str]] = {
         "retry": "Put failed chunks back and run again.",
         "cancel": "Give a run up and drop its stage; the table stays as it is.",
         "gc": "Drop stages and tags that no run needs any more.",
+    },
+    "Datasets": {
+        "check": "Find gaps and doubles in a dataset.",
+        "compare": "Compare two versions of a dataset, or two parts.",
+    },
+    "Evidence": {
+        "evidence": "Write everything on record about a run into one signed file.",
+        "verify": "Check such a file, on any machine.",
+        "explain": "Say why a part of a dataset is as it is.",
+        "report": "Write a readable page about a run.",
+        "note": "Add a sentence to the history of a run.",
+        "keys new": "Make a pair of keys that evidence is signed with.",
     },
     "Kafka": {
         "kafka offsets": "Say which offsets of a topic a moment falls on.",
@@ -40,6 +59,8 @@ GROUPS: dict[str, dict[str, str]] = {
 SUMMARIES: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
 """Names have one or two words."""
 FAMILIES: dict[str, str] = {
+    "request": "Requests as files in git.",
+    "keys": "Keys that evidence is signed with.",
     "kafka": "Look at a declared topic; nothing is changed.",
     "quarantine": "Records that could not be decoded, and those that a transform rejected.",
 }

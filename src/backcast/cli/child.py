@@ -16,7 +16,7 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from backcast.cli.protocol import Job, Message, RunVerb
+from backcast.cli.protocol import DIFF_SAMPLES, Job, Message, RunVerb
 from backcast.errors import BackcastError
 from backcast.model.masking import without_secrets
 
@@ -110,6 +110,12 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
             return control.archive(given["topic"], **asked, on_progress=on_progress)
         case "kafka-window":
             return control.kafka_window(given["topic"], given["event_time"], to_end=given["to_end"])
+        case "verify-witness":
+            return control.witnesses(given["dataset"], tuple(given["versions"]))
+        case "check":
+            return control.check(given["dataset"], start=given["start"], end=given["end"])
+        case "compare":
+            return control.compare(**given)
         case "doctor":
             return control.doctor()
         case _:
@@ -117,25 +123,31 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
 
 
 def _perform_on_run(control: ControlPlane, verb: RunVerb, given: dict[str, Any], on_progress: OnProgress) -> Any:
+    from backcast.model.canary import Canary
+
     run_id = given["run_id"]
     match verb:
         case "run":
-            return control.run(run_id, on_progress)
+            first = given.get("canary")
+            canary = None if first is None else Canary.model_validate(first)
+            return control.run(run_id, on_progress, canary=canary, yes=given.get("yes", False))
         case "worker":
             return control.work(run_id, on_progress)
+        case "watch":
+            return control.watch(run_id, once=given["once"], every=given["every"], on_progress=on_progress)
         case "retry":
             return control.retry(run_id, on_progress)
         case "validate":
             return control.validate(run_id)
         case "diff":
-            return control.diff(run_id)
+            return control.diff(run_id, samples=given.get("samples", DIFF_SAMPLES))
         case "quarantine-show":
             return control.quarantined_records(run_id, limit=given["limit"])
         case "quarantine-retry":
             why = {name: given[name] for name in ("reason", "ticket", "requested_by")}
             return control.retry_request(run_id, **why)
         case "publish":
-            return control.publish(run_id, on_progress)
+            return control.publish(run_id, on_progress, yes=given.get("yes", False))
         case "undo":
             return control.undo(run_id, rewrite=given["rewrite"], on_progress=on_progress)
         case "cancel":

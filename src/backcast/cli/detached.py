@@ -16,7 +16,7 @@ from typing import Any
 
 from backcast.cli.locate import log_file, private_folder, short_path
 from backcast.cli.protocol import BUG, Job, Message
-from backcast.cli.spark_child import command, stdin_of
+from backcast.cli.spark_child import child_environ, command, stdin_of
 from backcast.errors import BackcastError, LeaseHeld, SparkFailed, from_dict
 
 
@@ -32,10 +32,10 @@ class Detached:
         return {"run_id": self.run_id, "pid": self.pid, "log": self.log, "next": f"backcast wait {self.run_id}"}
 
 
-def detach(project: Path, profile: str | None, run_id: str) -> Detached:
+def detach(project: Path, profile: str | None, run_id: str, *, yes: bool = False) -> Detached:
     """Start the run in a session of its own and return at once. Raises LeaseHeld when one is at work already."""
     log = log_file(project, "run")
-    job = Job("run", {"run_id": run_id}, str(project), profile, detached=True)
+    job = Job("run", {"run_id": run_id, "yes": yes}, str(project), profile, detached=True)
     path = _messages(project, run_id)
     with path.open("ab") as messages, log.open("ab") as output:
         try:
@@ -51,6 +51,7 @@ def detach(project: Path, profile: str | None, run_id: str) -> Detached:
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
+            env=child_environ(),
             pass_fds=(messages.fileno(),),
             start_new_session=True,
         )

@@ -20,7 +20,7 @@ def exit_code(state: RunState) -> int:
     match state:
         case RunState.FAILED:
             return Failed.exit_code
-        case RunState.REJECTED:
+        case RunState.REJECTED | RunState.REVIEW:
             return Refused.exit_code
         case RunState.RUNNING | RunState.PUBLISHING | RunState.UNDOING | RunState.CANCELLING:
             return Conflict.exit_code

@@ -30,9 +30,11 @@ def find_project(start: Path | None) -> Path:
     )
 
 
-def log_file(project: Path, verb: str) -> Path:
-    """A fresh log for one command: in the project, or in the temporary folder when that cannot be written."""
+def log_file(project: Path, verb: str, *, elsewhere: bool = False) -> Path:
+    """A fresh log for one command: in the project, or in the temporary folder when it is to be elsewhere or must be."""
     try:
+        if elsewhere:
+            raise PermissionError(project)
         folder = private_folder(project) / "logs"
         folder.mkdir(exist_ok=True)
         if not os.access(folder, os.W_OK):

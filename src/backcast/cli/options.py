@@ -8,14 +8,21 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
+SIGNING_KEY = "BACKCAST_SIGNING_KEY"
+"""The variable that may hold the private key, as text."""
+
 COMMON = Group("Common options", sort_key=9)
 SCOPE = Group("Scope", sort_key=2)
 WHY = Group("Why", sort_key=3)
+LIMITS = Group("Budget", sort_key=4)
 
 KindName = Literal[
     "restatement", "backfill", "replay", "reprocessing", "repair", "migration", "bootstrap", "reconciliation"
 ]
 RunId = Annotated[str, Parameter(help="Run id; a unique beginning is enough.")]
+RequestFile = Annotated[
+    Path | None, Parameter(name="--request", metavar="FILE", help="Read pipeline, scope, reason and budget from here.")
+]
 PipelineName = Annotated[str, Parameter(help="Name of a pipeline in backcast.yaml.")]
 TopicName = Annotated[str, Parameter(help="A source of backcast.yaml, or the topic that one of them reads.")]
 
@@ -84,6 +91,21 @@ class WhyOptions:
     )
 
 
+@Parameter(name="*", group=LIMITS)
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """The most that a run may write, cost and take."""
+
+    max_rows: Annotated[int | None, Parameter(metavar="ROWS", help="Stop when more rows than this are staged.")] = None
+    max_cost: Annotated[
+        float | None, Parameter(metavar="MONEY", help="Stop when it costs more, by the prices of the policy.")
+    ] = None
+    max_duration: Annotated[
+        str | None, Parameter(metavar="TIME", help="Stop when its jobs took longer: 90s, 30m, 12h.")
+    ] = None
+
+
 DEFAULTS = Common()
+NO_LIMITS = LimitOptions()
 NO_SCOPE = ScopeOptions()
 NO_REASON = WhyOptions()

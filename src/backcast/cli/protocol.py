@@ -11,13 +11,26 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 RunVerb = Literal[
-    "run", "worker", "retry", "validate", "diff", "publish", "undo", "cancel", "quarantine-show", "quarantine-retry"
+    "run",
+    "worker",
+    "watch",
+    "retry",
+    "validate",
+    "diff",
+    "publish",
+    "undo",
+    "cancel",
+    "quarantine-show",
+    "quarantine-retry",
 ]
 """About one run, which exists."""
-Verb = Literal[RunVerb, "plan", "gc", "archive", "kafka-window", "doctor"]
+Verb = Literal[RunVerb, "plan", "gc", "archive", "kafka-window", "verify-witness", "check", "compare", "doctor"]
 VERBS: tuple[str, ...] = get_args(Verb)
 COMMITTING: frozenset[str] = frozenset({"publish", "undo", "archive"})
 """After these, a child that died without an answer leaves the outcome unknown."""
+
+DIFF_SAMPLES = 5
+"""Rows that a diff shows of each kind of change, unless somebody asks for more."""
 
 MessageType = Literal["progress", "result", "error", "crash", "stopped"]
 

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import getpass
+import re
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from backcast.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from backcast.cli.options import ScopeOptions, WhyOptions
+    from backcast.cli.options import LimitOptions, ScopeOptions, WhyOptions
+    from backcast.model.canary import Canary
     from backcast.model.request import Request
     from backcast.model.scope import ValueClause
 
 
-def to_request(pipeline: str, scope: ScopeOptions, why: WhyOptions) -> Request:
+def asked_request(
+    pipeline: str | None, file: Path | None, scope: ScopeOptions, why: WhyOptions, limits: LimitOptions
+) -> Request:
+    """From the options, or from a file that says all of it."""
+    from backcast.cli.options import NO_LIMITS, NO_REASON, NO_SCOPE
+
+    if file is None:
+        if pipeline is None:
+            raise InvalidRequest("which pipeline?", hint="name it, or a file with --request FILE")
+        return to_request(pipeline, scope, why, limits)
+    if pipeline is not None or (scope, why, limits) != (NO_SCOPE, NO_REASON, NO_LIMITS):
+        raise InvalidRequest("--request FILE says all of it", hint="leave the pipeline and the other options out")
+    from backcast.project.request_file import read_request
+
+    return read_request(file, requested_by=user()).request
+
+
+def to_request(pipeline: str, scope: ScopeOptions, why: WhyOptions, limits: LimitOptions | None = None) -> Request:
     """Raises InvalidRequest for dates that are none, run backwards, are missing or contradict each other."""
     from backcast.model.request import Kind, Request
 
@@ -36,12 +55,30 @@ def to_request(pipeline: str, scope: ScopeOptions, why: WhyOptions) -> Request:
         reason=told(why.reason),
         ticket=told(why.ticket),
         requested_by=user(),
+        **_limits(limits),
     )
 
 
-def _check_window(scope: ScopeOptions, has_days: bool, *, may_be_all: bool) -> None:
-    from backcast.model.time import parse_instant
+def _limits(limits: LimitOptions | None) -> dict[str, Any]:
+    if limits is None:
+        return {}
+    from backcast.model.request import MOST
+    from backcast.model.time import parse_duration
 
+    for name, value in (("--max-rows", limits.max_rows), ("--max-cost", limits.max_cost)):
+        if value is not None and value <= 0:
+            raise InvalidRequest(f"{name} {value}: nothing could run then", hint="leave it out, or write more")
+        if value is not None and not value <= MOST:
+            raise InvalidRequest(f"{name} {value} is no limit", hint="leave it out, or write less")
+    try:
+        length = None if limits.max_duration is None else parse_duration(limits.max_duration)
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequest(f"--max-duration: {error}", hint="write 90s, 30m or 12h") from None
+    seconds = None if length is None else int(length.total_seconds())
+    return {"max_rows": limits.max_rows, "max_cost": limits.max_cost, "max_seconds": seconds}
+
+
+def _check_window(scope: ScopeOptions, has_days: bool, *, may_be_all: bool) -> None:
     window = scope.start is not None or scope.end is not None
     if window and has_days:
         raise InvalidRequest("--from and --to cannot be mixed with --on or --dates", hint="use one of the two")
@@ -49,14 +86,21 @@ def _check_window(scope: ScopeOptions, has_days: bool, *, may_be_all: bool) -> N
     if not window and not has_days and not any(of_topic) and not may_be_all:
         example = "--from 2025-01-01 --to 2025-02-01, or --on 2025-01-31"
         raise InvalidRequest("which days? the request names none", hint=f"add {example}")
-    if not window:
+    check_window(scope.start, scope.end)
+
+
+def check_window(first: str | None, last: str | None) -> None:
+    """Of `--from` and `--to`: both or none, and in order."""
+    from backcast.model.time import parse_instant
+
+    if first is None and last is None:
         return
-    if scope.start is None or scope.end is None:
-        missing = "--to" if scope.end is None else "--from"
+    if first is None or last is None:
+        missing = "--to" if last is None else "--from"
         raise InvalidRequest(f"{missing} is missing", hint="a window needs --from and --to; --to is exclusive")
-    start, end = parse_instant(scope.start, "UTC"), parse_instant(scope.end, "UTC")
-    if _has_zone(scope.start) == _has_zone(scope.end):
-        _check_order(scope.start, scope.end, empty=start == end, backwards=start > end)
+    start, end = parse_instant(first, "UTC"), parse_instant(last, "UTC")
+    if _has_zone(first) == _has_zone(last):
+        _check_order(first, last, empty=start == end, backwards=start > end)
 
 
 def _check_order(start: str, end: str, *, empty: bool, backwards: bool) -> None:
@@ -103,19 +147,45 @@ def _listed(dates: str | None) -> list[date]:
 def _clauses(where: tuple[str, ...]) -> tuple[ValueClause, ...]:
     from backcast.model.scope import ValueClause
 
+    values = picked(where, "--where")
+    return tuple(ValueClause(column=column, values=tuple(dict.fromkeys(found))) for column, found in values.items())
+
+
+def picked(given: tuple[str, ...], option: str) -> dict[str, list[str]]:
+    """Columns with the values that were given for them, as COLUMN=VALUE."""
     values: dict[str, list[str]] = {}
-    for text in where:
+    for text in given:
         column, equals, value = text.partition("=")
         if not equals or not column.strip():
-            raise InvalidRequest(f"--where {text!r} is not COLUMN=VALUE", hint="for example --where tenant=T-41")
+            raise InvalidRequest(f"{option} {text!r} is not COLUMN=VALUE", hint=f"for example {option} tenant=T-41")
         values.setdefault(column.strip(), []).append(value)
-    return tuple(ValueClause(column=column, values=tuple(dict.fromkeys(found))) for column, found in values.items())
+    return values
 
 
 def _affected(rows: int | None) -> int | None:
     if rows is not None and rows < 1:
         raise InvalidRequest(f"--affected {rows}: nothing is wrong then", hint="leave it out when nobody has counted")
     return rows
+
+
+def asked_canary(asked: str) -> Canary:
+    """How many chunks go first, or which."""
+    from backcast.model.canary import Canary
+
+    if asked.isascii() and asked.isdigit() and len(asked) < 4:
+        return Canary(number=int(asked))
+    names = tuple(name.strip() for name in asked.split(",") if name.strip())
+    if not names:
+        raise InvalidRequest(f"--canary {asked!r} names no chunk", hint="write --canary 2, or --canary 2026-01-05")
+    return Canary(names=names)
+
+
+def seconds(text: str, option: str) -> float:
+    """`30s`, `5m`, `1h`, `2d`."""
+    found = re.fullmatch(r"([1-9]\d{0,5})([smhd])", text)
+    if found is None:
+        raise InvalidRequest(f"{option}: {text!r} is no duration", hint="write 30s, 5m, 1h or 2d")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]]
 
 
 def told(text: str) -> str:

@@ -14,7 +14,7 @@ from types import FrameType, TracebackType
 from typing import IO, Any, Self
 
 from backcast.cli.locate import find_project, log_file, short_path
-from backcast.cli.options import Common
+from backcast.cli.options import SIGNING_KEY, Common
 from backcast.cli.protocol import BUG, COMMITTING, Job, Message, Verb
 from backcast.errors import BackcastError, Failed, OutcomeUnknown, SparkFailed, from_dict
 
@@ -36,6 +36,11 @@ def command(descriptor: int) -> list[str]:
     return [sys.executable, "-P", "-u", "-m", "backcast.cli.child", str(descriptor)]
 
 
+def child_environ() -> dict[str, str]:
+    """The environment of a child: user code has no use for the key that evidence is signed with."""
+    return {name: value for name, value in os.environ.items() if name != SIGNING_KEY}
+
+
 def stdin_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
     """The pipe to a child that was started with one."""
     if process.stdin is None:
@@ -46,10 +51,11 @@ def stdin_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
 class SparkChild:
     """One child for the jobs of one command. Use as a context manager: leaving ends the child."""
 
-    def __init__(self, common: Common, verb: Verb) -> None:
+    def __init__(self, common: Common, verb: Verb, *, dry: bool = False) -> None:
         self._common = common
         self.project = find_project(common.project)
-        self.log: Path = log_file(self.project, verb)
+        self.log: Path = log_file(self.project, verb, elsewhere=dry)
+        self._environ = child_environ() | ({"PYTHONDONTWRITEBYTECODE": "1"} if dry else {})
         self.on_stopping: Callable[[], None] = lambda: None
         """Called when a signal was passed on and the child is expected to end."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -66,6 +72,7 @@ class SparkChild:
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,
+                    env=self._environ,
                     pass_fds=(writing,),
                     process_group=0,
                 )

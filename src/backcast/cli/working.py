@@ -35,9 +35,9 @@ class Working:
 
 
 @contextmanager
-def working(common: Common, verb: Verb) -> Iterator[Working]:
-    """Leaving ends the child, whatever happened."""
-    with SparkChild(common, verb) as child:
+def working(common: Common, verb: Verb, *, dry: bool = False) -> Iterator[Working]:
+    """Leaving ends the child, whatever happened. A dry one leaves nothing in the project."""
+    with SparkChild(common, verb, dry=dry) as child:
         yield Working(screen_of(common), child)
 
 

@@ -74,7 +74,7 @@ def variable(name: str, value: str) -> Iterator[None]:
 class _HereInstead:
     """Does what a command's Spark child does, in this process and on a control plane that is open already."""
 
-    def __init__(self, control: ControlPlane, common: Common, verb: Verb) -> None:
+    def __init__(self, control: ControlPlane, common: Common, verb: Verb, *, dry: bool = False) -> None:
         self._control = control
         self.on_stopping = lambda: None
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from backcast.model.document import Document
 from backcast.model.log import OffsetRange, Ranges
 
+REFERENCE = "backcast:archive"
+"""The transform that copies records. No project can have one of that name."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToArchive:

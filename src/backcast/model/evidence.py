@@ -1,11 +1,21 @@
-"""The bundle that explains a run later."""
+"""The bundle that explains a run later, and what is told about one that was checked."""
 
 from __future__ import annotations
 
-from backcast.model.document import Document, sha256
+from enum import StrEnum
+from typing import Annotated
+
+from backcast.model.document import Document, later, sha256
 from backcast.model.manifest import Manifest
 from backcast.model.run import Chunk, Event, Publication, Run, StageRecord
 from backcast.model.verdict import Verdict
+
+VERDICT, PUBLICATION = "verdict.recorded", "publish.recorded"
+"""Events that bind a document of the run into its history by hash."""
+NOTE = "note"
+"""The event of what a person added later, in words."""
+APPROVALS = "approval."
+"""How the names of events begin that tell who agreed, and who did not."""
 
 
 class Evidence(Document):
@@ -18,7 +28,78 @@ class Evidence(Document):
     verdict: Verdict | None
     publications: tuple[Publication, ...]
     events: tuple[Event, ...]
+    verdicts: Annotated[tuple[Verdict, ...], later(())] = ()
+    """All of them, oldest first; the newest is `verdict`."""
+    manifest_text: Annotated[str, later("")] = ""
+    """The manifest as an earlier release recorded it; empty when this one spells it the same."""
 
     def digest(self) -> str:
         """SHA-256 of the canonical form: one changed byte anywhere gives another one."""
         return sha256(self.canonical())
+
+
+class Signature(StrEnum):
+    """What the signature of a bundle is worth to whoever checked it."""
+
+    VALID = "valid"
+    UNCHECKED = "unchecked"
+    """There is one, and no key was given to check it with."""
+    NONE = "none"
+
+
+class Witness(Document):
+    """What the table itself says about one of its versions."""
+
+    version: str
+    properties: dict[str, str]
+    """Of the commit that made it."""
+
+
+class Witnesses(Document):
+    table: str
+    uuid: str
+    versions: tuple[Witness, ...]
+
+
+class Bundle(Document):
+    """A bundle of evidence that was written."""
+
+    run_id: str
+    file: str
+    bytes: int
+    sha256: str
+    signed_with: str | None
+    """Id of the key; None for a bundle that is not signed."""
+
+
+class Verified(Document):
+    """A bundle in which every byte fits every other."""
+
+    run_id: str
+    table: str
+    uuid: str
+    dataset: str
+    state: str
+    manifest: str
+    events: int
+    head: str
+    """Hash of the newest event."""
+    files: int
+    signature: Signature
+    signed_with: str
+    """Id of the key; empty for a bundle that is not signed."""
+    published: tuple[str, ...]
+    """Versions of the table that publishes and undos of the run made, in order."""
+    checks: tuple[str, ...]
+    """What was found to hold, one sentence each."""
+    witness: tuple[str, ...] = ()
+    """What the table itself confirmed; empty when it was not asked."""
+
+
+class Note(Document):
+    """What a person added to a run's history."""
+
+    run_id: str
+    number: int
+    text: str
+    account: str

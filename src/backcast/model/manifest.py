@@ -11,7 +11,9 @@ from pydantic import Field
 from backcast.model.document import Document, later, sha256
 from backcast.model.finding import Finding
 from backcast.model.log import LogPin
+from backcast.model.need import ApprovalNeed, Budget
 from backcast.model.request import Request
+from backcast.model.rule import NO_GATES, Gates, Rule
 from backcast.model.scope import Predicate, Scope
 from backcast.model.table import Column, Merging, PublishMode, TableIdentity
 from backcast.model.time import Interval
@@ -94,6 +96,13 @@ class LivePolicy(StrEnum):
     RESTAGE = "restage"
 
 
+class OnFailure(StrEnum):
+    """What becomes of a stage that validation rejects."""
+
+    HALT = "halt"
+    DISCARD = "discard"
+
+
 class Settings(Document):
     """How the run behaves; part of what is approved."""
 
@@ -111,6 +120,17 @@ class Settings(Document):
     lineage_columns: bool = False
     rows_together: Annotated[bool, later(False)] = False
     """The inputs' files lie in one partition of the output each: rows need not be shuffled before they are written."""
+    on_failure: Annotated[OnFailure, later(OnFailure.HALT)] = OnFailure.HALT
+    recompute: Annotated[int, later(0)] = 0
+    """How many chunks validation computes a second time, to see whether the same rows come out."""
+    watch_seconds: Annotated[int, later(0)] = 0
+    """How long after a publish the table is looked at again."""
+    rules: Annotated[tuple[Rule, ...], later(())] = ()
+    gates: Annotated[Gates, later(NO_GATES)] = NO_GATES
+    masked: Annotated[tuple[str, ...], later(())] = ()
+    """Columns whose values are never shown."""
+    exact_types: Annotated[bool, later(False)] = False
+    """The transform must return the table's own types; not even a narrower one is widened."""
     spark: dict[str, str] = Field(default_factory=dict)
     """Spark settings that change results."""
 
@@ -136,6 +156,15 @@ class Estimate(Document):
     seconds_low: int
     seconds_high: int
     basis: str
+    output_bytes: Annotated[int | None, later(None)] = None
+    rows_low: Annotated[int | None, later(None)] = None
+    rows_high: Annotated[int | None, later(None)] = None
+    """How far earlier runs of the pipeline were from their estimates; None while no run tells."""
+    cost_low: Annotated[float | None, later(None)] = None
+    cost_high: Annotated[float | None, later(None)] = None
+    currency: Annotated[str, later("")] = ""
+    band: Annotated[str, later("")] = ""
+    """Where the width of the ranges comes from."""
 
 
 class Manifest(Document):
@@ -156,6 +185,9 @@ class Manifest(Document):
     estimate: Estimate
     findings: tuple[Finding, ...]
     planned_at: datetime
+    approval: Annotated[ApprovalNeed | None, later(None)] = None
+    """None: the project has no policy, and nobody is asked."""
+    budget: Annotated[Budget | None, later(None)] = None
 
     def sha256(self) -> str:
         return sha256(self.canonical())

@@ -63,6 +63,8 @@ class Dataset(Relation):
     tolerance: float | None = None
     """The share of rows that may be wrong without harm."""
     refresh: str | None = None
+    tier: str | None = None
+    """How much depends on the table, in the policy's words."""
     """How to compute the table anew from others, when it is derived from them."""
 
     @property

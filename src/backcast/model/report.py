@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from backcast.model.approval import Approvals
+from backcast.model.canary import CanaryVerdict
 from backcast.model.document import Document
-from backcast.model.finding import Finding
+from backcast.model.finding import Finding, Severity
 from backcast.model.manifest import Manifest
+from backcast.model.request import Request
 from backcast.model.run import Chunk, Lease, Publication, Run
 from backcast.model.verdict import Verdict
+from backcast.model.watch import Watch
 
 
 class Plan(Document):
@@ -43,6 +47,7 @@ OnProgress = Callable[[Progress], None]
 
 class ChunkCounts(Document):
     pending: int = 0
+    held: int = 0
     running: int = 0
     staged: int = 0
     failed: int = 0
@@ -67,7 +72,7 @@ class Status(Document):
     manifest: Manifest
     counts: ChunkCounts
     strip: str = ""
-    """One letter per chunk, in order: `.` pending, `>` running, `#` staged, `x` failed."""
+    """One letter per chunk, in order: `.` pending, `:` held back, `>` running, `#` staged, `x` failed."""
     output_rows: int
     rows_per_second: float | None
     seconds_left: float | None
@@ -77,8 +82,14 @@ class Status(Document):
     workers: tuple[Lease, ...] = ()
     """Those that take part beside it."""
     restaged: Restaged | None = None
+    canary: CanaryVerdict | None = None
+    """What was found about the chunks that went first, while the others are held back."""
+    watch: Watch | None = None
+    """What was seen since the newest publish, where the pipeline declares a time or somebody looked."""
     quarantined: int = 0
     """Records that it set aside."""
+    approvals: Approvals | None = None
+    """Who has agreed, where somebody must."""
     verdict: Verdict | None
     publication: Publication | None
     """The newest publish."""
@@ -107,6 +118,20 @@ class GcReport(Document):
     dry_run: bool
     swept: int = 0
     """Files deleted that earlier releases had to leave to the table's retention."""
+
+
+class RequestCheck(Document):
+    """What was found about one request file."""
+
+    file: str
+    request: Request
+    days: float | None
+    """Of its windows; None for offsets of a topic."""
+    findings: tuple[Finding, ...]
+
+    @property
+    def refused(self) -> bool:
+        return any(each.severity is Severity.BLOCK for each in self.findings)
 
 
 class Probe(Document):

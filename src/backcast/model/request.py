@@ -23,6 +23,10 @@ class Kind(StrEnum):
     RECONCILIATION = "reconciliation"
 
 
+MOST = 10**15
+"""Rows or money: larger numbers are slips, and have no exact form in a manifest."""
+
+
 class Request(Document):
     """The request as typed. `start` and `end` or `dates` say when; the end is exclusive."""
 
@@ -42,6 +46,10 @@ class Request(Document):
     """The run whose quarantined records these offsets, or this window, hold."""
     affected: Annotated[int | None, later(None)] = None
     """How many rows are known to be wrong. Changes nothing but what the plan advises."""
+    max_rows: Annotated[int | None, later(None)] = None
+    """The most that the run may write, cost and take; a policy may allow less."""
+    max_cost: Annotated[float | None, later(None)] = None
+    max_seconds: Annotated[int | None, later(None)] = None
     kind: Kind = Kind.RESTATEMENT
     reason: str = ""
     ticket: str = ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from backcast.model.digest import Digest
-from backcast.model.document import Document
+from backcast.model.document import Document, later
 from backcast.model.states import ChunkState, EffectState, RunState
 
 
@@ -72,6 +72,8 @@ class Event(Document):
     data: dict[str, Any]
     previous: str
     sha256: str
+    account: Annotated[str, later("")] = ""
+    """Account and host of the process that wrote it, as the operating system knows them."""
 
 
 class Effect(Document):

@@ -5,6 +5,7 @@ Adapters turn it into their own expressions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -50,6 +51,24 @@ class Predicate(Document):
 
 
 EVERYTHING = Predicate()
+
+
+def union(predicates: Sequence[Predicate]) -> Predicate:
+    """One predicate for those of chunks in order, which differ in their ranges of time; touching ones are joined."""
+    first = predicates[0]
+    clauses = list(first.clauses)
+    for index, clause in enumerate(clauses):
+        if isinstance(clause, TimeClause):
+            ranges: list[tuple[str, str]] = []
+            for each in predicates:
+                own = each.clauses[index]
+                for lower, upper in own.ranges if isinstance(own, TimeClause) else ():
+                    if ranges and clause.time.value(lower) <= clause.time.value(ranges[-1][1]):  # type: ignore[operator]  # one column, one type
+                        ranges[-1] = (ranges[-1][0], max(ranges[-1][1], upper, key=clause.time.value))
+                    else:
+                        ranges.append((lower, upper))
+            clauses[index] = TimeClause(time=clause.time, ranges=tuple(ranges))
+    return Predicate(clauses=tuple(clauses))
 
 
 class Scope(Document):

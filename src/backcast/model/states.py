@@ -11,6 +11,7 @@ class RunState(StrEnum):
     RUNNING = "running"
     FAILED = "failed"
     STAGED = "staged"
+    REVIEW = "review"
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     PUBLISHING = "publishing"
@@ -29,7 +30,8 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     S.APPROVED: frozenset({S.RUNNING, S.CANCELLING}),
     S.RUNNING: frozenset({S.STAGED, S.FAILED, S.CANCELLING}),
     S.FAILED: frozenset({S.RUNNING, S.CANCELLING}),
-    S.STAGED: frozenset({S.ACCEPTED, S.REJECTED, S.CANCELLING}),
+    S.STAGED: frozenset({S.ACCEPTED, S.REVIEW, S.REJECTED, S.CANCELLING}),
+    S.REVIEW: frozenset({S.STAGED, S.ACCEPTED, S.REJECTED, S.CANCELLING}),
     S.ACCEPTED: frozenset({S.STAGED, S.RUNNING, S.PUBLISHING, S.CANCELLING}),
     S.REJECTED: frozenset({S.STAGED, S.CANCELLING}),
     S.PUBLISHING: frozenset({S.PUBLISHED, S.ACCEPTED, S.UNDONE}),
@@ -42,7 +44,8 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
 }
 """PUBLISHING goes back to where it came from when the commit did not land; UNDONE may be published again.
 
-ACCEPTED becomes RUNNING only by an amendment, see `model/amendment.py`.
+ACCEPTED becomes RUNNING only by an amendment, see `model/amendment.py`. REVIEW waits for a person: no blocking check
+failed, and a gate says that somebody must look.
 """
 
 VISIBLE_STATES: frozenset[RunState] = frozenset({RunState.PUBLISHED, RunState.SUPERSEDED})
@@ -55,6 +58,7 @@ OPEN_STATES: frozenset[RunState] = frozenset(
         S.RUNNING,
         S.FAILED,
         S.STAGED,
+        S.REVIEW,
         S.ACCEPTED,
         S.REJECTED,
         S.PUBLISHING,
@@ -71,6 +75,8 @@ def allowed(current: RunState, following: RunState) -> bool:
 
 class ChunkState(StrEnum):
     PENDING = "pending"
+    HELD = "held"
+    """Waits until a person has looked at the canary."""
     RUNNING = "running"
     STAGED = "staged"
     FAILED = "failed"

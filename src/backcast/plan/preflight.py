@@ -226,6 +226,7 @@ def schema_findings(
         )
         for name in sorted(want - have - added)
     ]
+    found += _inexact_types(analysis, columns) if settings.exact_types else []
     undeclared = [name for name in analysis.nondeterministic if name not in settings.allow_nondeterministic]
     if undeclared:
         found.append(
@@ -252,6 +253,21 @@ def schema_findings(
             )
         )
     return found
+
+
+def _inexact_types(analysis: Analysis, columns: tuple[Column, ...]) -> list[Finding]:
+    """With `compatibility: exact` not even a cast that loses nothing is made."""
+    types = {column.name: column.type for column in columns}
+    return [
+        block(
+            "schema.not-exact",
+            f"column {column.name!r} is {column.type} in the transform and {types[column.name]} in the table, which"
+            " takes only its own types",
+            f"cast it in the transform, .cast('{types[column.name]}'), or declare `compatibility: widen`",
+        )
+        for column in analysis.columns
+        if column.name in types and column.type != types[column.name]
+    ]
 
 
 def pinning_findings(analysis: Analysis, inputs: Iterable[InputPin]) -> list[Finding]:
@@ -328,7 +344,8 @@ def overlap_findings(manifest_windows: tuple[Interval, ...], others: Iterable[tu
         if not any(ours.overlaps(theirs) for ours in manifest_windows for theirs in other.scope.windows):
             continue
         text = f"run {run.run_id} is {run.state} and overlaps this window"
-        remedy = f"publish or cancel it first: backcast cancel {run.run_id}"
+        ways = "cancel it first" if run.state is RunState.REJECTED else "publish or cancel it first"
+        remedy = f"{ways}: backcast cancel {run.run_id}"
         idle = run.state in (RunState.PLANNED, RunState.APPROVED)
         found.append(warn("overlap.planned-run", text, remedy) if idle else block("overlap.open-run", text, remedy))
     return found

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from backcast.errors import ChunkFailed, PlanRefused, Refused
+from backcast.model.archiving import REFERENCE
 from backcast.model.finding import Finding, Severity, block
 from backcast.model.lineage import LINEAGE_COLUMNS
 from backcast.model.manifest import ChunkPlan, CodeIdentity, Estimate, InputPin, Manifest, Settings
+from backcast.model.need import Budget
 from backcast.model.partitions import partition_value
 from backcast.model.pipeline import InputSpec, Job, PipelineSpec
+from backcast.model.policy import Policy, need_under, reach_of
 from backcast.model.request import Request
 from backcast.model.run import Run
 from backcast.model.scope import EVERYTHING, Scope
@@ -23,9 +26,10 @@ from backcast.plan import preflight
 from backcast.plan.bootstrap import bootstrap_findings, bootstrapped, cut_findings
 from backcast.plan.chunks import make_chunks, make_scope
 from backcast.plan.distribution import arrive_together
-from backcast.plan.estimate import Rate, estimate
+from backcast.plan.estimate import Amounts, Rate, Record, estimate
 from backcast.plan.grouping import chunks_per_job
 from backcast.plan.instead import instead_findings
+from backcast.plan.limits import Room, budget_findings, budget_of, room_findings
 from backcast.plan.log_findings import log_findings
 from backcast.plan.log_shape import (
     MOST_SLICES,
@@ -38,9 +42,14 @@ from backcast.plan.log_shape import (
 )
 from backcast.plan.pins import at_risk, pin_inputs, pin_target, read_windows
 from backcast.plan.rejecting import without_rejected
+from backcast.plan.rule_findings import Plain, RuleLook, look_at_rules
+from backcast.plan.why import why_findings
 from backcast.plan.windows import Partitioning, partitioning, requested_windows
 from backcast.ports import Engine, Input, LogInput, Target
 from backcast.world import Transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _WRONG_COLUMNS = ("target.unknown-column", "target.time-kind", "input.time-kind")
 """Without the right columns there is no scope to plan with."""
@@ -65,6 +74,17 @@ class Planning:
     """Open runs on the same table."""
     published: tuple[tuple[Run, Manifest], ...] = ()
     """Runs that appended to the same table; only an append asks."""
+    record: Record | None = None
+    """How well earlier estimates hit."""
+    policy: Policy | None = None
+    planned_by: tuple[str, ...] = ()
+    room: Room = field(default_factory=Room)
+    rules: RuleLook | None = None
+
+    @property
+    def asking(self) -> Policy | None:
+        """The policy for this plan. A copy of a topic into its archive changes no number that anybody reads."""
+        return None if self.code.transform == REFERENCE else self.policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +113,17 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
     except OverflowError as error:
         raise beyond_calendar() from error
     needed = read_windows(shape.chunks, before, after)
-    guess = estimate(sum(pin.rows for pin in inputs), sum(pin.bytes for pin in inputs), shape.files.rows, planning.rate)
+    policy = planning.asking
+    guess = estimate(
+        Amounts(sum(pin.rows for pin in inputs), sum(pin.bytes for pin in inputs), shape.files.rows, shape.files.size),
+        planning.rate,
+        planning.record,
+        None if policy is None else policy.prices,
+    )
+    budget = budget_of(request, policy)
     inputs = tuple(at_risk(pin, planning.now, guess.seconds_high) for pin in inputs)
-    findings = [
-        *preflight.table_findings(dataset, facts, shape.files, request),
-        *planning.target.findings(shape.files, timedelta(seconds=planning.settings.undo_window_seconds)),
-        *(
-            preflight.scope_findings(shape.asked, shape.scope, shape.files, old_specs=shape.old_specs)
-            if planning.settings.publish_mode is PublishMode.REPLACE
-            else [*merge_findings(planning.spec), *repeat_findings(request, planning.code, inputs, planning.published)]
-        ),
-        *bootstrap_findings(request, planning.spec, facts, planning.target),
-        *cut_findings(request, inputs),
-        *preflight.input_findings(inputs, facts.identity.name),
-        *log_findings(inputs, planning.settings),
-        *preflight.code_findings(planning.code, request),
-        *preflight.policy_findings(planning.settings, shape.scope),
-        *instead_findings(request, planning.spec, shape.files.rows),
-        *preflight.overlap_findings(shape.scope.windows, planning.others),
-        *_result_findings(planning, facts, inputs, needed),
-    ]
-    return Manifest(
+    findings = _findings(request, planning, _Found(facts, shape, inputs, guess, budget), needed)
+    manifest = Manifest(
         request=request,
         pipeline=planning.spec.name,
         code=planning.code,
@@ -128,7 +138,64 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
         estimate=guess,
         findings=tuple(sorted(findings, key=lambda each: list(Severity).index(each.severity))),
         planned_at=planning.now,
+        budget=budget,
     )
+    if policy is None:
+        return manifest
+    reach = reach_of(manifest, dataset.tier, whole_table=_is_whole(planning, facts, shape, request))
+    return manifest.model_copy(update={"approval": need_under(policy, reach, planning.planned_by)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was looked up before findings are made of it."""
+
+    facts: TableFacts
+    shape: _Shape
+    inputs: tuple[InputPin, ...]
+    guess: Estimate
+    budget: Budget | None
+
+
+def _findings(request: Request, planning: Planning, found: _Found, needed: Mapping[str, Interval]) -> list[Finding]:
+    """All of them, each told by what it is about."""
+    dataset, policy = planning.spec.output, planning.asking
+    facts, inputs, guess, budget = found.facts, found.inputs, found.guess, found.budget
+    return [
+        *preflight.table_findings(dataset, facts, found.shape.files, request),
+        *planning.target.findings(found.shape.files, timedelta(seconds=planning.settings.undo_window_seconds)),
+        *(
+            preflight.scope_findings(
+                found.shape.asked, found.shape.scope, found.shape.files, old_specs=found.shape.old_specs
+            )
+            if planning.settings.publish_mode is PublishMode.REPLACE
+            else [*merge_findings(planning.spec), *repeat_findings(request, planning.code, inputs, planning.published)]
+        ),
+        *bootstrap_findings(request, planning.spec, facts, planning.target),
+        *cut_findings(request, inputs),
+        *preflight.input_findings(inputs, facts.identity.name),
+        *log_findings(inputs, planning.settings),
+        *preflight.code_findings(planning.code, request),
+        *preflight.policy_findings(planning.settings, found.shape.scope),
+        *instead_findings(request, planning.spec, found.shape.files.rows),
+        *preflight.overlap_findings(found.shape.scope.windows, planning.others),
+        *_result_findings(planning, facts, inputs, needed),
+        *look_at_rules(
+            planning.settings, facts.identity.columns, inputs, planning.rules, _plain(planning, found, needed)
+        ),
+        *why_findings(request, policy),
+        *budget_findings(budget, guess),
+        *room_findings(guess, len(found.shape.chunks), planning.room),
+    ]
+
+
+def _is_whole(planning: Planning, facts: TableFacts, shape: _Shape, request: Request) -> bool:
+    """Whether all that the table holds is replaced. A scope that cuts files is told by its days alone: what it touches
+    is more than what it changes.
+    """
+    if shape.scope.exact or request.where or not shape.files.rows:
+        return False
+    return shape.files.rows >= planning.target.files(facts.version, EVERYTHING).rows
 
 
 def _settled(
@@ -218,17 +285,30 @@ def _has_old_specs(files: FileList, how: Partitioning, fields: tuple[PartitionFi
     return any(partition_value(file.partition, name) is None for file in files.files for name in cutting)
 
 
+def _frames(planning: Planning, inputs: tuple[InputPin, ...], windows: Mapping[str, Interval]) -> dict[str, DataFrame]:
+    pairs = zip(planning.spec.inputs, inputs, strict=True)
+    return {spec.name: planning.input(spec).read(pin, windows).rows for spec, pin in pairs}
+
+
+def _dry_run(planning: Planning, windows: Mapping[str, Interval]) -> Job:
+    whole = Interval(start=min(each.start for each in windows.values()), end=max(each.end for each in windows.values()))
+    return Job(run_id="plan", execution=Execution.DRY_RUN, window=whole, clock=planning.now)
+
+
+def _plain(planning: Planning, found: _Found, windows: Mapping[str, Interval]) -> Plain:
+    return Plain(
+        rows=lambda: planning.target.read(found.facts.version, found.shape.scope.predicate),
+        inputs=lambda: _frames(planning, found.inputs, windows),
+        job=_dry_run(planning, windows),
+    )
+
+
 def _result_findings(
     planning: Planning, facts: TableFacts, inputs: tuple[InputPin, ...], windows: Mapping[str, Interval]
 ) -> list[Finding]:
     """Ask the transform for its result over the pinned inputs and read the analysed plan; no row is computed."""
-    frames = {}
-    for spec, pin in zip(planning.spec.inputs, inputs, strict=True):
-        frames[spec.name] = planning.input(spec).read(pin, windows).rows
-    whole = Interval(start=min(each.start for each in windows.values()), end=max(each.end for each in windows.values()))
-    job = Job(run_id="plan", execution=Execution.DRY_RUN, window=whole, clock=planning.now)
     try:
-        rows = planning.transform.apply(frames, job)
+        rows = planning.transform.apply(_frames(planning, inputs, windows), _dry_run(planning, windows))
         rows, wrong = without_rejected(planning.engine, rows, facts.identity.columns, inputs)
         analysis = planning.engine.analyse(rows)
     except ChunkFailed as error:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from backcast.errors import InvalidRequest
+from backcast.model.archiving import REFERENCE
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.manifest import Settings
 from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, TableFormat
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 PREFIX = "archive-"
 VERSION = "1"
-REFERENCE = "backcast:archive"
 _INPUT = "records"
 _UNDO_WINDOW = timedelta(days=7)
 

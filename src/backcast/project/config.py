@@ -6,10 +6,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from backcast.errors import ConfigError, InvalidRequest, UnknownName
+from backcast.model.diff import DiffRules
 from backcast.model.manifest import Settings
 from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation, TableFormat
 from backcast.model.source import KafkaAccess, LogSource
@@ -18,6 +20,7 @@ from backcast.project.archives import archive_dataset, archive_pipeline, archive
 from backcast.project.problems import KeyPath, Place, Problem, from_validation, raise_problems, suggestion
 from backcast.project.profiles import Interpolation, apply_environment, choose_profile
 from backcast.project.references import reference_problems
+from backcast.project.rule_schema import rules_of
 from backcast.project.schema import DatasetConfig, PipelineConfig, ProjectConfig, keys_at
 from backcast.project.secrets import is_secret_path
 from backcast.project.sources import kafka_access, log_source
@@ -62,6 +65,14 @@ class Project:
             raise _unknown("dataset", name, self.config.datasets)
         return _relation(name, self)
 
+    def diff_rules(self, name: str) -> DiffRules:
+        """How rows of a declared table are compared; an archive's as they are. Raises UnknownName."""
+        relation = self.relation(name)
+        config = self.config.datasets.get(name)
+        if config is None:
+            return DiffRules(key=relation.key if isinstance(relation, Dataset) else ())
+        return DiffRules(key=config.key, tolerance=config.diff.tolerances(), masked=frozenset(config.masked))
+
     def log_source(self, name: str) -> LogSource:
         """A declared topic. Raises UnknownName."""
         if name not in self.config.sources:
@@ -94,7 +105,7 @@ class Project:
         if archived is not None:
             return archive_pipeline(archived)
         config = self.pipeline_config(name)
-        output = self.dataset(config.output)
+        output, declared = self.dataset(config.output), self.config.datasets[config.output]
         return PipelineSpec(
             name=name,
             version=config.version,
@@ -116,6 +127,13 @@ class Project:
                 deletes=config.publish.deletes,
                 allow_nondeterministic=config.nondeterministic,
                 lineage_columns=config.lineage_columns,
+                on_failure=config.validation.on_failure,
+                recompute=config.validation.recompute,
+                watch_seconds=int(config.publish.watch.total_seconds()),
+                rules=rules_of(declared.rules, config.rules),
+                gates=declared.gates.gates().joined(config.gates.gates()),
+                masked=declared.masked,
+                exact_types=declared.compatibility == "exact",
             ),
         )
 
@@ -132,10 +150,15 @@ def load_project(
     shown_as = _shown(file)
     written = read_yaml(file, shown_as)
     profile = profile or environ.get(PROFILE_VARIABLE) or None
-    tree = apply_environment(choose_profile(written, profile), environ)
+    chosen = choose_profile(written, profile)
+    changed = apply_environment(chosen, environ)
     interpolation = Interpolation(file.parent, environ)
-    tree = interpolation.tree(tree, skip=is_secret_path)
-    problems = [*_profile_problems(written), *password_problems(str(tree.mapping.get("store", "")), tree)]
+    tree = interpolation.tree(changed, skip=is_secret_path)
+    problems = [
+        *_profile_problems(written),
+        *_policy_problems(chosen, changed),
+        *password_problems(str(tree.mapping.get("store", "")), tree),
+    ]
     config: ProjectConfig | None = None
     try:
         config = ProjectConfig.model_validate(tree.value)
@@ -189,6 +212,7 @@ def _relation(name: str, project: Project) -> Relation:
         streaming_readers=config.streaming_readers,
         tolerance=config.tolerance,
         refresh=config.refresh,
+        tier=config.tier,
     )
 
 
@@ -200,6 +224,25 @@ def _table(config: DatasetConfig, project: Project) -> tuple[str, TableFormat]:
         return f"delta.`{place}`", TableFormat.DELTA
     catalog = project.config.catalogs[config.table.partition(".")[0]]
     return config.table, TableFormat.DELTA if catalog.type == "delta" else TableFormat.ICEBERG
+
+
+def _policy_problems(chosen: Tree, changed: Tree) -> list[Problem]:
+    """Whoever runs a command must not choose what it is held to, neither by the key itself nor by one above it."""
+    datasets = changed.mapping.get("datasets")
+    tiers: list[KeyPath] = [("datasets", name, "tier") for name in datasets] if isinstance(datasets, dict) else []
+    text = "it stands in backcast.yaml, a variable cannot set it"
+    return [
+        Problem(changed.place(path), path, text)
+        for path in (("policy",), *tiers)
+        if _at(chosen, path) != _at(changed, path) or (path in changed.places and changed.places[path].line is None)
+    ]
+
+
+def _at(tree: Tree, path: KeyPath) -> Any:
+    value: Any = tree.value
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _profile_problems(written: Tree) -> list[Problem]:

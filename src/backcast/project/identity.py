@@ -7,7 +7,9 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from backcast.model.document import canonical, sha256
@@ -22,13 +24,15 @@ _GIT_SECONDS = 30
 _INFO = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-py[\d.]+)?\.(dist|egg)-info")
 
 
-def code_identity(project: Project, transform: LoadedTransform) -> CodeIdentity:
+def code_identity(
+    project: Project, transform: LoadedTransform, rule_files: Mapping[str, str] = MappingProxyType({})
+) -> CodeIdentity:
     """The same in every process and at every call as long as nothing that it names changes. Never holds a secret."""
     commit, dirty = git_state(project.root, own_folders(project))
     return CodeIdentity(
         transform=transform.reference,
         version=transform.version,
-        files=dict(transform.files),
+        files={**rule_files, **transform.files},
         packages=installed_packages(),
         config=config_hash(project, transform.pipeline),
         git_commit=commit,

@@ -24,13 +24,22 @@ class NoRuns:
     def manifest(self, run_id: str) -> Manifest:
         _unknown(run_id)
 
+    def manifest_text(self, run_id: str) -> str:
+        _unknown(run_id)
+
     def chunks(self, run_id: str) -> list[Chunk]:
         _unknown(run_id)
 
     def events(self, run_id: str, after: int = 0) -> list[Event]:
         _unknown(run_id)
 
+    def verify_events(self, run_id: str) -> int | None:
+        _unknown(run_id)
+
     def verdict(self, run_id: str) -> Verdict | None:
+        _unknown(run_id)
+
+    def verdicts(self, run_id: str) -> list[Verdict]:
         _unknown(run_id)
 
     def publications(self, run_id: str) -> list[Publication]:

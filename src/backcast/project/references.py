@@ -56,6 +56,7 @@ def _found(project: Mapping[str, Any], datasets: Mapping[str, Any]) -> _Found:
         for name in _keys(project.get(section)):
             if _keys(sources.get(name.removeprefix(PREFIX))).get("archive") and name.startswith(PREFIX):
                 yield (section, name), f"{name!r} is the archive of a source: call it otherwise"
+    yield from _rules(project, datasets)
     for name, pipeline in _keys(project.get("pipelines")).items():
         yield from _pipeline(name, _keys(pipeline), datasets, sources)
 
@@ -83,6 +84,18 @@ def _pipeline(
             yield path, f"no dataset or source is called {dataset!r}{suggestion(dataset, known)}"
         elif each.get("window", "output") == "output" and not _has_time(datasets[dataset]):
             yield path, f"dataset {dataset!r} has no time column: write {{dataset: {dataset}, window: all}}"
+
+
+def _rules(project: Mapping[str, Any], datasets: Mapping[str, Any]) -> _Found:
+    """Datasets that rules refer to."""
+    for section in ("datasets", "pipelines"):
+        for name, declared in _keys(project.get(section)).items():
+            rules = _keys(declared).get("rules")
+            for number, rule in enumerate(rules if isinstance(rules, list) else ()):
+                dataset = _keys(_keys(rule).get("references")).get("dataset")
+                if isinstance(dataset, str) and dataset not in datasets:
+                    path = (section, name, "rules", number, "references", "dataset")
+                    yield path, f"no dataset is called {dataset!r}{suggestion(dataset, datasets)}"
 
 
 def _has_time(dataset: Any) -> bool:

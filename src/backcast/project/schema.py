@@ -19,12 +19,14 @@ from pydantic import (
 )
 
 from backcast.model.column import TimeColumn, TimeKind
-from backcast.model.document import Document
-from backcast.model.manifest import LivePolicy
+from backcast.model.document import Document, later
+from backcast.model.manifest import LivePolicy, OnFailure
 from backcast.model.pipeline import Cut
 from backcast.model.table import PublishMode
 from backcast.model.time import Grain
+from backcast.project.diff_schema import NO_DIFF_CONFIG, DiffConfig
 from backcast.project.problems import KeyPath
+from backcast.project.rule_schema import NO_GATES_CONFIG, GatesConfig, RuleEntry
 from backcast.project.secrets import masked
 from backcast.project.source_schema import SourceConfig
 from backcast.project.store_address import check_store, shown
@@ -146,6 +148,12 @@ class DatasetConfig(Document):
     streaming_readers: tuple[Label, ...] = ()
     tolerance: Share | None = None
     refresh: str | None = Field(default=None, min_length=1)
+    tier: Annotated[Label | None, later(None)] = None
+    rules: Annotated[tuple[RuleEntry, ...], later(())] = ()
+    gates: Annotated[GatesConfig, later(NO_GATES_CONFIG)] = NO_GATES_CONFIG
+    masked: Annotated[tuple[Identifier, ...], later(())] = ()
+    compatibility: Annotated[Literal["widen", "exact"], later("widen")] = "widen"
+    diff: Annotated[DiffConfig, later(NO_DIFF_CONFIG)] = NO_DIFF_CONFIG
 
     @model_validator(mode="after")
     def _fits(self) -> DatasetConfig:
@@ -191,6 +199,8 @@ class PublishConfig(Document):
     mode: PublishMode = PublishMode.REPLACE
     live: LivePolicy = LivePolicy.FAIL
     undo_window: Duration = timedelta(days=7)
+    watch: Duration = timedelta()
+    """How long the table is looked at again after a publish."""
     deletes: Identifier | None = None
     """The boolean column of the transform's result that takes the row of that key away."""
 
@@ -199,6 +209,13 @@ class PublishConfig(Document):
         if self.deletes is not None and self.mode is not PublishMode.MERGE:
             raise ValueError("deletes belongs to mode merge")
         return self
+
+
+class ValidationConfig(Document):
+    """What becomes of a rejected stage, and how many chunks are computed twice to see whether the same comes out."""
+
+    on_failure: OnFailure = OnFailure.HALT
+    recompute: Annotated[int, Field(ge=0, le=100)] = 0
 
 
 class PipelineConfig(Document):
@@ -211,6 +228,9 @@ class PipelineConfig(Document):
     output: Label
     warm_up: WarmUpConfig = WarmUpConfig()
     publish: PublishConfig = PublishConfig()
+    validation: ValidationConfig = ValidationConfig()
+    rules: Annotated[tuple[RuleEntry, ...], later(())] = ()
+    gates: Annotated[GatesConfig, later(NO_GATES_CONFIG)] = NO_GATES_CONFIG
     cut: Cut = Cut.WIDEN
     chunks_per_job: Annotated[int, Field(ge=1, le=1000)] | None = None
     nondeterministic: tuple[str, ...] = ()
@@ -234,6 +254,8 @@ class PipelineConfig(Document):
     def _one_of_both(self) -> PipelineConfig:
         if (self.transform is None) == (self.sql is None):
             raise ValueError("expected exactly one of transform (module:function) and sql (a file)")
+        if self.validation.recompute and self.publish.mode is PublishMode.MERGE:
+            raise ValueError("recompute compares the rows of a chunk, and a merge mixes them with others: leave it out")
         names = [name.lower() for name in self.inputs]
         if len(set(names)) != len(names):
             raise ValueError("inputs differ only in upper and lower case, which SQL does not tell apart")
@@ -251,6 +273,15 @@ class ProjectConfig(Document):
     sources: dict[Label, SourceConfig] = Field(default_factory=dict)
     datasets: dict[Label, DatasetConfig] = Field(default_factory=dict)
     pipelines: dict[Label, PipelineConfig] = Field(default_factory=dict)
+    policy: str | None = None
+    """The file that says who approves what; see `policy_schema.py`."""
+
+    @field_validator("policy")
+    @classmethod
+    def _policy_file(cls, text: str | None) -> str | None:
+        if text is not None and (not text.endswith((".yaml", ".yml")) or text.startswith(("/", "~")) or ".." in text):
+            raise ValueError(f"expected a .yaml file inside the project such as policy.yaml, got {text!r}")
+        return text
 
     @field_serializer("store")
     def _mask(self, text: str) -> str:
@@ -260,7 +291,7 @@ class ProjectConfig(Document):
 def keys_at(path: KeyPath) -> list[str]:
     """The keys that are known at this path; none where any name is allowed."""
     model: Any = ProjectConfig
-    for part in path:
+    for part in (each for each in path if isinstance(each, str)):
         fields = getattr(model, "model_fields", None)
         if fields is not None and part not in fields:
             return []

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from backcast.errors import InvalidRequest
 from backcast.project.transform import Context, Inputs
+from backcast.spark.views import as_views
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 _PIECE = re.compile(
     r"""--[^\n]* | /\*.*?\*/ | (?<!\w)[rR](?:'[^']*'|"[^"]*") | '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" | `[^`]*` | ;""",
     re.DOTALL | re.VERBOSE,
 )
 """Comments, texts and quoted names, in which a `;` ends nothing; and the `;` that does."""
-
-# Views belong to the session, and jobs side by side may share it. The query is bound to its inputs before it returns.
-_views = threading.Lock()
 
 
 class SqlBody:
@@ -42,7 +37,7 @@ class SqlBody:
             "window_end": ctx.window.end,
             "clock": ctx.clock(),
         }
-        with _views, _as_views(ctx.spark, inputs):
+        with as_views(ctx.spark, inputs):
             # The first line stays the first, so that Spark's error positions are those of the file.
             query = f"SELECT * FROM ({self.text}\n)"  # noqa: S608 - the user's own query is the point
             return ctx.spark.sql(query, args=arguments)
@@ -65,20 +60,3 @@ def one_query(name: str, text: str) -> str:
 def _code(text: str) -> str:
     """The text without comments."""
     return _PIECE.sub(lambda match: " " if match.group().startswith(("--", "/*")) else match.group(), text).strip()
-
-
-@contextmanager
-def _as_views(spark: SparkSession, inputs: Inputs) -> Iterator[None]:
-    """The inputs as temporary views; a view of the same name that was there before is there again afterwards."""
-    catalog = spark._jsparkSession.sessionState().catalog()
-    before = {name: spark.table(name) for name in inputs if catalog.getTempView(name).isDefined()}
-    try:
-        for name, frame in inputs.items():
-            frame.createOrReplaceTempView(name)
-        yield
-    finally:
-        for name in inputs:
-            if name in before:
-                before[name].createOrReplaceTempView(name)
-            else:
-                spark.catalog.dropTempView(name)

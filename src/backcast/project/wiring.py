@@ -14,21 +14,29 @@ from typing import TYPE_CHECKING
 from backcast.model.pipeline import TableFormat
 from backcast.model.run import Holder
 from backcast.model.source import LogSource
+from backcast.project.account import account
 from backcast.project.clock import SystemClock
 from backcast.project.config import Project, load_project
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from backcast.model.approval import Person
     from backcast.model.archiving import ToArchive
+    from backcast.model.diff import DiffRules
     from backcast.model.log import Ranges
     from backcast.model.manifest import CodeIdentity
-    from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec
+    from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation
+    from backcast.model.policy import Policy
     from backcast.model.quarantine import QuarantinedRecord
     from backcast.model.report import Probe
+    from backcast.model.scope import Predicate
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Target
+    from backcast.ports.comparing import Comparer
+    from backcast.ports.rules import RuleEngine
     from backcast.project.loading import LoadedTransform
+    from backcast.project.rule_code import LoadedRules
     from backcast.sources.kafka.input import KafkaInput
     from backcast.store.sql import SqlStore
 
@@ -45,6 +53,7 @@ class Wiring:
         self._spark: SparkSession | None = None
         self._started_spark = False
         self._transforms: dict[str, LoadedTransform] = {}
+        self._rules: dict[str, LoadedRules] = {}
 
     def dataset(self, name: str) -> Dataset:
         return self.project.dataset(name)
@@ -52,13 +61,32 @@ class Wiring:
     def pipeline(self, name: str) -> PipelineSpec:
         return self.project.pipeline(name)
 
+    def policy(self) -> Policy | None:
+        """As the file is now: who changes it need not start anything anew."""
+        from backcast.project.policy import load_policy
+
+        return load_policy(self.project)
+
+    def person(self) -> Person:
+        from backcast.project.people import whoami
+
+        return whoami(self.policy(), os.environ)
+
+    def free_space(self, dataset: str) -> tuple[int | None, int | None]:
+        from backcast.project.space import free_space
+
+        return free_space(self.project, dataset)
+
+    def pipelines_to(self, dataset: str) -> tuple[str, ...]:
+        return tuple(name for name, each in self.project.config.pipelines.items() if each.output == dataset)
+
     def store(self) -> SqlStore:
         """The store, made when it is not there yet."""
         from backcast.project.store_address import store_url
         from backcast.store import open_store
 
         if self._store is None:
-            self._store = open_store(store_url(self.project))
+            self._store = open_store(store_url(self.project), account=account())
         return self._store
 
     def reader(self) -> RunReader:
@@ -86,7 +114,22 @@ class Wiring:
     def identity(self, pipeline: str) -> CodeIdentity:
         from backcast.project.identity import code_identity
 
-        return code_identity(self.project, self.transform(pipeline))
+        return code_identity(self.project, self.transform(pipeline), self.rule_code(pipeline).files)
+
+    def rule_code(self, pipeline: str) -> LoadedRules:
+        """The code of the pipeline's rules, loaded anew whenever one of its files changed since."""
+        from backcast.project.modules import unchanged
+        from backcast.project.rule_code import load_rules
+
+        loaded = self._rules.get(pipeline)
+        if loaded is None or not unchanged(self.project.root, loaded.files):
+            loaded = self._rules[pipeline] = load_rules(self.project, pipeline)
+        return loaded
+
+    def rules(self) -> RuleEngine:
+        from backcast.spark.rules import SparkRules
+
+        return SparkRules()
 
     def spark(self) -> SparkSession:
         """The active session when it suits the project, else one of our own."""
@@ -99,6 +142,33 @@ class Wiring:
             self._started_spark = active_session() is None
             self._spark = open_session(settings)
         return self._spark
+
+    def relation(self, name: str) -> Relation:
+        return self.project.relation(name)
+
+    def comparer(self) -> Comparer:
+        from backcast.spark.diff import SparkComparer
+
+        return SparkComparer()
+
+    def diff_rules(self, dataset: str) -> DiffRules:
+        return self.project.diff_rules(dataset)
+
+    def version(self, dataset: str, text: str) -> str | None:
+        from backcast.spark.delta.named import delta_version
+        from backcast.spark.iceberg.named import iceberg_version
+
+        relation = self.project.relation(dataset)
+        find = delta_version if relation.format is TableFormat.DELTA else iceberg_version
+        return find(self.spark(), relation.table, text)
+
+    def rows_at(self, dataset: str, version: str | None, predicate: Predicate) -> DataFrame:
+        from backcast.spark.iceberg.named import rows_at
+
+        relation = self.project.relation(dataset)
+        if relation.format is TableFormat.DELTA:
+            return self.source(dataset).read(version, predicate)
+        return rows_at(self.spark(), relation.table, version, predicate)
 
     def source(self, dataset: str) -> Source:
         """A declared table to be read, at any of its versions."""

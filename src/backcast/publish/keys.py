@@ -26,16 +26,21 @@ class RunKeys:
         job, key = self._job, self._job.manifest.settings.key
         arrived = job.target.read_files(movement.head, live, job.scope)
         if job.mode is PublishMode.MERGE:
-            shared = job.engine.shared_keys(arrived, self._changed(), key)
+            shared = self._shown(job.engine.shared_keys(arrived, self._changed(), key))
             if shared:
                 raise merge_refusal(movement, policy, job.run.run_id, shared)
             return
-        shared = job.engine.shared_keys(arrived, job.target.read(self._net.staged, job.scope), key)
+        shared = self._shown(job.engine.shared_keys(arrived, job.target.read(self._net.staged, job.scope), key))
         if shared:
             raise ScopeChanged(
                 f"live rows arrived with keys that the run restates, for example {', '.join(shared[:3])}",
                 hint=f"backcast cancel {job.run.run_id}, then plan again so that they are restated too",
             )
+
+    def _shown(self, keys: list[str]) -> list[str]:
+        """The message goes on record and to whoever publishes: without values of a masked column."""
+        settings = self._job.manifest.settings
+        return ["***"] * len(keys) if set(settings.key) & set(settings.masked) else keys
 
     def release(self) -> None:
         if self._merged is not None:

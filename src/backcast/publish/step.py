@@ -8,13 +8,13 @@ from __future__ import annotations
 from backcast.errors import Conflict, Drifted, NotValidated, OutcomeUnknown, Refused, ScopeChanged, StateConflict
 from backcast.faults import point
 from backcast.model.amendment import Amendment, amendments
-from backcast.model.lineage import amendment_properties, commit_properties
+from backcast.model.lineage import amendment_properties, commit_properties, witness_properties
 from backcast.model.manifest import LivePolicy, Manifest
 from backcast.model.run import Effect, Publication, Run
-from backcast.model.stage import head_tag, publish_fence, recorded_stage
+from backcast.model.stage import head_tag, publish_fence, recorded_stage, recorded_staged
 from backcast.model.states import EffectState, RunState
 from backcast.model.table import Change, Movement, NetChange, PublishMode
-from backcast.model.verdict import Verdict
+from backcast.model.verdict import Outcome, Verdict
 from backcast.publish.decide import Decision, decide, decide_append, decide_merge
 from backcast.publish.job import ATTEMPTS, PublishJob
 from backcast.publish.keys import RunKeys
@@ -59,22 +59,33 @@ def _enter(job: PublishJob, generation: int) -> Run:
     return job.store.runs.transition(job.run, RunState.PUBLISHING, token=job.check_lease(), generation=generation)
 
 
-def _accepted(run: Run, verdict: Verdict | None) -> Verdict:
+def refuse_unaccepted(run: Run) -> None:
+    """Raises NotValidated for a run that validation, or a person, did not accept. Needs nothing but its state."""
     if run.state is RunState.REJECTED:
         raise NotValidated(f"run {run.run_id} was rejected: {run.detail}", hint=f"backcast validate {run.run_id}")
+    if run.state is RunState.REVIEW:
+        hint = f"backcast diff {run.run_id}, then backcast approve {run.run_id} --comment WHY"
+        raise NotValidated(f"run {run.run_id} waits for a person: {run.detail}", hint=hint)
+
+
+def _accepted(run: Run, verdict: Verdict | None) -> Verdict:
+    refuse_unaccepted(run)
     if run.state not in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
         raise StateConflict(
             f"run {run.run_id} is {run.state} and cannot be published", hint=f"backcast status {run.run_id}"
         )
-    if verdict is None or not verdict.accepted or verdict.run_id != run.run_id:
+    # Not only what the verdict says of itself: whoever wrote it down, a failed blocking check is never published.
+    sound = verdict is not None and verdict.accepted and verdict.outcome is Outcome.ACCEPTED
+    if verdict is None or not sound or verdict.run_id != run.run_id:
         raise NotValidated(f"run {run.run_id} has no accepted verdict", hint=f"backcast validate {run.run_id}")
     return verdict
 
 
 def _net_change(job: PublishJob, verdict: Verdict) -> NetChange:
     """The staged change once more, which must be the one that was validated."""
-    stage = recorded_stage(job.run.run_id, job.store.runs.events(job.run.run_id))
-    if stage.base != verdict.base:
+    events = job.store.runs.events(job.run.run_id)
+    stage = recorded_stage(job.run.run_id, events)
+    if (stage.base, recorded_staged(events)) != (verdict.base, verdict.staged):
         raise NotValidated("the stage was amended after its verdict", hint=f"backcast validate {job.run.run_id}")
     net = job.target.net_change(stage, verdict.staged, job.manifest.scope.predicate)
     # Files that a scope cuts, or that a merge wrote anew, also hold rows beside it.
@@ -122,6 +133,7 @@ def _commit(job: PublishJob, verdict: Verdict, net: NetChange, generation: int, 
             guard_rows=movement is not None,
             properties=commit_properties(job.manifest, run_id, "publish")
             | amendment_properties(amended)
+            | witness_properties(job.store.runs.events(run_id))
             | {"backcast.publish-id": fence},
             keep=((head_tag(run_id, generation), head),) if decision.compacted and head else (),
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 from backcast.errors import Conflict, OutcomeUnknown, Refused, ScopeChanged, StateConflict, UndoRefused
 from backcast.faults import point
-from backcast.model.lineage import commit_properties
+from backcast.model.lineage import commit_properties, witness_properties
 from backcast.model.report import Progress
 from backcast.model.run import Effect, Publication, Run
 from backcast.model.stage import undo_fence
@@ -188,7 +188,11 @@ def _rewritten_beside(job: PublishJob, publication: Publication, head: str | Non
 
 
 def _properties(job: PublishJob, publication: Publication) -> dict[str, str]:
-    return commit_properties(job.manifest, publication.run_id, "undo") | {"backcast.undo-of": publication.fence}
+    return (
+        commit_properties(job.manifest, publication.run_id, "undo")
+        | witness_properties(job.store.runs.events(publication.run_id))
+        | {"backcast.undo-of": publication.fence}
+    )
 
 
 def _recover(job: PublishJob) -> Publication | None:

@@ -9,6 +9,7 @@ from backcast.errors import (
     BackcastError,
     LeaseHeld,
     OutcomeUnknown,
+    OverBudget,
     QuarantineFull,
     SparkFailed,
     StateConflict,
@@ -32,7 +33,7 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
     """Claim and write until nothing is pending, or that no longer holds.
 
     A group that fails is tried again in halves, until a bad chunk is alone; what goes well lets groups grow again.
-    Raises QuarantineFull when the run may not go on.
+    Raises QuarantineFull and OverBudget when the run may not go on.
     """
     plans = {chunk.id: chunk for chunk in job.manifest.chunks}
     group = job.manifest.settings.chunks_per_job or 1
@@ -40,6 +41,7 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
     while as_long_as():
         point("chunk.before-claim")
         stop_unless_running(job)
+        stop_over_budget(job)
         claimed = job.store.chunks.claim(job.run.run_id, job.lease.check(), limit)
         if not claimed:
             return
@@ -70,6 +72,19 @@ def stop_unless_running(job: RunJob) -> None:
     state = job.store.runs.run(job.run.run_id).state
     if state is not RunState.RUNNING:
         raise StateConflict(f"run {job.run.run_id} became {state} while chunks were staged; this process stops")
+
+
+def stop_over_budget(job: RunJob) -> None:
+    """Raises OverBudget once more is staged, or was spent, than the plan allows. All processes of the run count."""
+    budget = job.manifest.budget
+    if budget is None:
+        return
+    run_id, runs = job.run.run_id, job.store.runs
+    rows = sum(chunk.output_rows or 0 for chunk in runs.chunks(run_id))
+    over = budget.exceeded(rows, sum(record.seconds for record in runs.stage_records(run_id)))
+    if over is not None:
+        hint = f"look at why, then: backcast cancel {run_id}, and plan again with a larger budget"
+        raise OverBudget(over, hint=hint, run=run_id)
 
 
 def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[ChunkPlan]) -> None:

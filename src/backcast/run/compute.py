@@ -43,6 +43,8 @@ class Compute:
     """By the name that the transform knows it by."""
     transform: Transform
     engine: Engine
+    shake: bool = False
+    """The transform gets its inputs in another order than usual."""
 
     def __call__(self, plans: list[ChunkPlan], keep: Predicate) -> Computed:
         manifest = self.manifest
@@ -54,7 +56,7 @@ class Compute:
         whole = Interval(start=plans[0].window.start, end=plans[-1].window.end)
         job = Job(run_id=self.run_id, execution=Execution.BACKFILL, window=whole, clock=manifest.planned_at)
         readings = {pin.name: self.input(pin.name).read(pin, windows) for pin in self.inputs}
-        rows = self.transform.apply({name: reading.rows for name, reading in readings.items()}, job)
+        rows = self.transform.apply({name: self._ordered(each.rows) for name, each in readings.items()}, job)
         identity = manifest.target.identity
         columns = identity.columns
         names = frozenset(each.name for each in columns)
@@ -62,13 +64,16 @@ class Compute:
         topics = frozenset(each.topic for each in logs.values())
         sifted = self.engine.sifted(rows, names, topics) if rejects(rows.columns, names) else None
         rows = rows if sifted is None else sifted.kept
-        rows = self.engine.stamp(rows, lineage_values(manifest, self.run_id, columns))
+        rows = self.engine.stamp(rows, lineage_values(manifest, self.run_id, columns, self.inputs))
         rows = self.engine.conform(rows, manifest.settings.result_columns(columns), identity.without_empty_texts)
         if merging := manifest.settings.merging:
             rows = self.engine.newest(rows, merging.key, merging.version)
         if keep.clauses:
             rows = self.engine.within(rows, keep, self._spare(keep, tuple(windows.values())))
         return Computed(rows, logs, sifted)
+
+    def _ordered(self, rows: DataFrame) -> DataFrame:
+        return self.engine.shaken(rows) if self.shake else rows
 
     def _spare(self, keep: Predicate, windows: tuple[Interval, ...]) -> Predicate:
         """Rows that a transform may return and that are cut: the warm-up on both sides, and other values of

@@ -6,15 +6,16 @@ replaces its own part of the stage. At the end the stage's own history must tell
 
 from __future__ import annotations
 
-from backcast.errors import ChunkFailed, Failed, QuarantineFull
+from backcast.errors import ChunkFailed, Failed, OverBudget, QuarantineFull
 from backcast.faults import point
 from backcast.model.amendment import amendments
+from backcast.model.need import OVER
 from backcast.model.quarantine import FULL
 from backcast.model.run import Chunk, Run
 from backcast.model.stage import READY, is_ready, recorded_stage
 from backcast.model.states import ChunkState, EffectState, RunState
 from backcast.model.table import PublishMode, Stage, StageCommit
-from backcast.run.chunks import report, stage_pending, stop_unless_running
+from backcast.run.chunks import report, stage_pending, stop_over_budget, stop_unless_running
 from backcast.run.job import RunJob
 from backcast.run.lease import living_workers
 from backcast.run.restage import bring_over, not_on_stage
@@ -24,7 +25,10 @@ _POLL_SECONDS = 0.5
 
 
 def stage_run(job: RunJob) -> Run:
-    """Bring a RUNNING run to STAGED, or to FAILED with every chunk's outcome on record."""
+    """Bring a RUNNING run to STAGED, or to FAILED with every chunk's outcome on record.
+
+    With chunks held back it stays RUNNING: the others are a canary that a person looks at first.
+    """
     events = job.store.runs.events(job.run.run_id)
     stage, amended = recorded_stage(job.run.run_id, events), amendments(events)
     _open_stage(job, stage)
@@ -37,20 +41,23 @@ def stage_run(job: RunJob) -> Run:
     for _ in range(_RECONCILE_ROUNDS):
         try:
             _stage_all(job, stage)
-        except QuarantineFull as error:
-            full, token = {FULL: True}, job.lease.check().token
+            stop_over_budget(job)
+        except (QuarantineFull, OverBudget) as error:
+            why, token = {FULL if isinstance(error, QuarantineFull) else OVER: True}, job.lease.check().token
             job.store.runs.transition(
-                job.run, RunState.FAILED, detail=f"{error.message}; {error.hint}", token=token, **full
+                job.run, RunState.FAILED, detail=f"{error.message}; {error.hint}", token=token, **why
             )
             raise
-        failed = [chunk for chunk in job.store.runs.chunks(job.run.run_id) if chunk.state is ChunkState.FAILED]
+        chunks = job.store.runs.chunks(job.run.run_id)
+        failed = [chunk for chunk in chunks if chunk.state is ChunkState.FAILED]
         if failed:
             return _end_failed(job, failed)
         point("run.before-reconcile")
         history = job.target.history(stage)
         strayed = _strayed(job, history)
         if not strayed:
-            return _end_staged(job, history)
+            held = any(chunk.state is ChunkState.HELD for chunk in chunks)
+            return job.run if held else _end_staged(job, history)
         job.store.runs.record(job.run.run_id, "chunks.strayed", chunks=strayed)
         job.store.chunks.reset(job.run.run_id, strayed, job.lease.check())
     raise Failed(
@@ -100,7 +107,8 @@ def _end_staged(job: RunJob, history: tuple[StageCommit, ...]) -> Run:
     _settle(job, history)
     point("run.before-staged")
     staged = history[-1].version
-    run = job.store.runs.transition(job.run, RunState.STAGED, token=job.lease.check().token, staged=staged)
+    rows = sum(chunk.output_rows or 0 for chunk in job.store.runs.chunks(job.run.run_id))
+    run = job.store.runs.transition(job.run, RunState.STAGED, token=job.lease.check().token, staged=staged, rows=rows)
     point("run.after-staged")
     return run
 

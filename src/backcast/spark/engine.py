@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation, Window
@@ -12,10 +13,15 @@ from pyspark.sql.types import DataType
 
 from backcast.errors import Refused
 from backcast.model.analysis import Analysis
+from backcast.model.column import TimeColumn
 from backcast.model.digest import EMPTY, Digest
+from backcast.model.lineage import Stamped
 from backcast.model.scope import Predicate
 from backcast.model.table import Column
+from backcast.model.time import Grain
 from backcast.ports import Sifted
+from backcast.spark.again import digest_again, shaken
+from backcast.spark.by_time import counted_by_time
 from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row, row_hash
 from backcast.spark.inspection import inspect, tables
 from backcast.spark.observation import asked
@@ -24,6 +30,7 @@ from backcast.spark.sift import refuse_strangers, sift
 from backcast.spark.within import kept
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Row
 
 _EXAMPLES = 5
@@ -83,8 +90,8 @@ class SparkEngine:
                 )
         return rows.selectExpr(*selected)
 
-    def stamp(self, rows: DataFrame, values: Mapping[str, str]) -> DataFrame:
-        return rows.withColumns({name: F.lit(value) for name, value in values.items()}) if values else rows
+    def stamp(self, rows: DataFrame, values: Mapping[str, Stamped]) -> DataFrame:
+        return rows.withColumns({name: _literal(value) for name, value in values.items()}) if values else rows
 
     def sifted(self, rows: DataFrame, columns: frozenset[str], topics: frozenset[str]) -> Sifted:
         return sift(rows, columns, topics)
@@ -117,6 +124,15 @@ class SparkEngine:
         cases = " ".join(f"WHEN {to_sql(parts[name], types)} THEN {number}" for number, name in enumerate(names))
         found = {row[KEY]: digest_of_row(row) for row in digest_by(rows, F.expr(f"CASE {cases} END")).collect()}
         return {name: found.get(number, EMPTY) for number, name in enumerate(names)}
+
+    def counted_by_time(self, rows: DataFrame, column: TimeColumn, grain: Grain) -> tuple[dict[datetime, int], int]:
+        return counted_by_time(rows, column, grain)
+
+    def shaken(self, rows: DataFrame) -> DataFrame:
+        return shaken(rows)
+
+    def digest_again(self, rows: DataFrame) -> Digest:
+        return digest_again(rows)
 
     def key_problems(self, rows: DataFrame, key: tuple[str, ...]) -> tuple[int, int, str]:
         """Rows of one key are numbered, and each key that has a second row is doubled.
@@ -164,6 +180,13 @@ class SparkEngine:
 
 def _key_text(row: Row, names: list[str]) -> str:
     return ", ".join(f"{name}={row[name]}" for name in names)
+
+
+def _literal(value: Stamped) -> SparkColumn:
+    """Times as text with their zone: a literal of pyspark's own would be read in the zone of the process."""
+    if not isinstance(value, datetime):
+        return F.lit(value)
+    return F.lit(value.isoformat()).cast("timestamp" if value.tzinfo else "timestamp_ntz")
 
 
 def _columns(rows: DataFrame) -> tuple[Column, ...]:

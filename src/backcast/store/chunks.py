@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select, update
 
 from backcast.errors import StateConflict, UnknownName
+from backcast.model.canary import CHOSEN
 from backcast.model.run import Chunk, Lease, StageRecord, lease_name, worker_lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.store import events, leases, reader
@@ -97,6 +98,20 @@ class SqlChunks:
             outcome = {"state": ChunkState.FAILED.value, "finished_at": now(connection), "error": told}
             changed = connection.execute(update(chunks).where(_running(run_id, chunk_ids)).values(outcome))
             _expect_all(changed.rowcount, run_id, chunk_ids)
+
+    def hold(self, run_id: str, canary: Sequence[str], lease: Lease) -> None:
+        with self._database.write() as connection:
+            _fence(connection, run_id, lease)
+            pending = and_(chunks.c.run_id == run_id, chunks.c.state == ChunkState.PENDING.value)
+            others = update(chunks).where(pending, chunks.c.chunk_id.not_in(canary))
+            connection.execute(others.values(state=ChunkState.HELD.value))
+            events.append(connection, run_id, CHOSEN, {"chunks": list(canary)})
+
+    def release(self, run_id: str, lease: Lease) -> int:
+        with self._database.write() as connection:
+            _fence(connection, run_id, lease)
+            held = and_(chunks.c.run_id == run_id, chunks.c.state == ChunkState.HELD.value)
+            return connection.execute(update(chunks).where(held).values(state=ChunkState.PENDING.value)).rowcount
 
     def reset(self, run_id: str, chunk_ids: Sequence[str], lease: Lease) -> None:
         wanted = sorted(set(chunk_ids))

@@ -17,13 +17,16 @@ from backcast.store.dialect import Dialect, StoreNow, Transaction
 
 _TRANSACTION = "backcast_transaction"
 """Execution option of a connection: how its next transaction begins."""
+_ACCOUNT = "backcast_account"
+"""Execution option of a connection: on whose account this process works."""
 
 
 class Database:
     """Hands out transactions. Every failure of the database leaves here as `Unavailable`, never as a driver's error."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, account: str = "") -> None:
         self.where = dialect.where
+        self._account = account
         self.engine = dialect.engine()
         self._dialect = dialect
         event.listen(self.engine, "begin", self._begun)
@@ -49,7 +52,7 @@ class Database:
     def _connected(self, kind: Transaction) -> Iterator[Connection]:
         try:
             with self.engine.connect() as connection:
-                yield connection.execution_options(**{_TRANSACTION: kind})
+                yield connection.execution_options(**{_TRANSACTION: kind, _ACCOUNT: self._account})
         except exc.DBAPIError as error:
             raise self._dialect.translate(error) from error
         except (ValidationError, json.JSONDecodeError) as error:
@@ -78,6 +81,11 @@ class Database:
 def now(connection: Connection) -> datetime:
     """The moment by the store's clock."""
     return connection.execute(select(StoreNow())).scalar_one()
+
+
+def account(connection: Connection) -> str:
+    """On whose account the process of this connection works; empty when it was not told."""
+    return str(connection.get_execution_options().get(_ACCOUNT, ""))
 
 
 def fields(table: Table, document: type[Document]) -> list[ColumnElement[Any]]:

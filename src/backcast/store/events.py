@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, select, update
 from backcast.errors import UnknownName
 from backcast.model.document import canonical, sha256
 from backcast.model.run import Event
-from backcast.store.engine import fields, now
+from backcast.store.engine import account, fields, now
 from backcast.store.schema import NO_EVENT, events, runs
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(ser_json_inf_nan="constants"))
@@ -71,6 +71,7 @@ def append(connection: Connection, run_id: str, name: str, data: dict[str, Any])
         data=plain(data),
         previous=last.last_event_sha256,
         sha256="",
+        account=account(connection),
     )
     event = bare.model_copy(update={"sha256": fingerprint(bare)})
     connection.execute(events.insert().values({**event.model_dump(), "data": text(event.data)}))

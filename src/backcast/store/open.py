@@ -17,13 +17,14 @@ BUSY_SECONDS = 30.0
 _HINT = "write sqlite:///path/to/store.db or postgresql://user@host/database"
 
 
-def open_store(url: str, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> SqlStore:
+def open_store(url: str, *, create: bool = True, busy_seconds: float = BUSY_SECONDS, account: str = "") -> SqlStore:
     """The store at `sqlite:///path` or `postgresql://user@host/database`, made when it is not there yet.
 
-    Without `create`, a store that is not there is `Unavailable` and is not made.
+    Without `create`, a store that is not there is `Unavailable` and is not made. Every event that is written through it
+    names the account.
     """
     dialect = dialect_of(url, busy_seconds)
-    store = _open(dialect, create=create)
+    store = _open(dialect, create=create, account=account)
     if store is None:
         raise Unavailable(
             f"there is no store at {dialect.where}: nothing was planned here yet",
@@ -43,14 +44,14 @@ def place_of(url: str) -> str:
     return dialect_of(url).where
 
 
-def _open(dialect: Dialect, *, create: bool) -> SqlStore | None:
+def _open(dialect: Dialect, *, create: bool, account: str = "") -> SqlStore | None:
     from backcast.store import migrate
     from backcast.store.engine import Database
     from backcast.store.sql import SqlStore
 
     if not dialect.reachable(create=create):
         return None
-    database = Database(dialect)
+    database = Database(dialect, account)
     try:
         if migrate.ensure_current(database, create=create):
             return SqlStore(database)

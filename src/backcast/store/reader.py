@@ -39,18 +39,21 @@ class SqlRunReader:
             return [_run(row) for row in rows.mappings()]
 
     def manifest(self, run_id: str) -> Manifest:
+        return Manifest.model_validate_json(self.manifest_text(run_id))
+
+    def manifest_text(self, run_id: str) -> str:
         """Refuses a manifest whose bytes no longer have the hash that it is filed under."""
         with self._database.read() as connection:
             run = find(connection, run_id)
             query = select(schema.manifests.c.document).where(schema.manifests.c.sha256 == run.manifest_sha256)
-            document = connection.execute(query).scalar_one()
+            document = str(connection.execute(query).scalar_one())
             if sha256(document.encode()) != run.manifest_sha256:
                 raise Unavailable(
                     f"the manifest of {run.run_id} was changed in the store {self._database.where}",
                     hint="restore the store from a backup, or plan again; the table was not touched",
                     run_id=run.run_id,
                 )
-            return Manifest.model_validate_json(document)
+            return document
 
     def chunks(self, run_id: str) -> list[Chunk]:
         table = schema.chunks
@@ -74,6 +77,14 @@ class SqlRunReader:
             query = select(table.c.document).where(table.c.run_id == find(connection, run_id).run_id)
             document = connection.execute(query.order_by(table.c.verdict_id.desc()).limit(1)).scalar_one_or_none()
             return None if document is None else Verdict.model_validate_json(document)
+
+    def verdicts(self, run_id: str) -> list[Verdict]:
+        """Every verdict of the run, oldest first."""
+        table = schema.verdicts
+        with self._database.read() as connection:
+            query = select(table.c.document).where(table.c.run_id == find(connection, run_id).run_id)
+            documents = connection.execute(query.order_by(table.c.verdict_id)).scalars()
+            return [Verdict.model_validate_json(document) for document in documents]
 
     def publications(self, run_id: str) -> list[Publication]:
         table = schema.publications

@@ -8,6 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, select, update
 
 from backcast.errors import InvalidRequest, StateConflict
+from backcast.model.document import sha256
+from backcast.model.evidence import PUBLICATION, VERDICT
 from backcast.model.manifest import Manifest
 from backcast.model.run import Publication, Run
 from backcast.model.states import TRANSITIONS, ChunkState, RunState, allowed
@@ -61,19 +63,37 @@ class SqlRuns(SqlRunReader):
             events.append(connection, run_id, name, data)
 
     def save_verdict(self, verdict: Verdict) -> None:
-        row = {"run_id": verdict.run_id, "document": verdict.canonical().decode()}
+        document = verdict.canonical()
+        row = {"run_id": verdict.run_id, "document": document.decode()}
+        told = {
+            "document": sha256(document),
+            "outcome": verdict.outcome.value,
+            "staged": verdict.staged,
+            "rows": verdict.rows,
+            "failed": [check.name for check in verdict.checks if not check.passed],
+        }
         with self._database.write() as connection:
             connection.execute(schema.verdicts.insert().values(row))
+            events.append(connection, verdict.run_id, VERDICT, told)
 
     def save_publication(self, publication: Publication) -> None:
         table = schema.publications
         key = {"run_id": publication.run_id, "generation": publication.generation}
         document = publication.canonical().decode()
+        told = {
+            "document": sha256(document.encode()),
+            "generation": publication.generation,
+            "version": publication.version,
+            "undo_version": publication.undo_version,
+            "files_added": len(publication.added),
+            "files_removed": len(publication.removed),
+        }
         with self._database.write() as connection:
             same = (table.c[name] == value for name, value in key.items())
             changed = connection.execute(update(table).where(*same).values(document=document))
             if changed.rowcount == 0:
                 connection.execute(table.insert().values(**key, document=document))
+            events.append(connection, publication.run_id, PUBLICATION, told)
 
     def mark_superseded(self, run_id: str, by: str | None) -> None:
         with self._database.write() as connection:

@@ -17,7 +17,7 @@ from sqlalchemy import (
 
 from backcast.store.dialect import Instant
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every schema this code can upgrade from, oldest first; the last is what it works with."""
 
 VERSION_TABLE = "store_version"
@@ -109,6 +109,7 @@ events = Table(
     Column("data", Text, nullable=False),
     Column("previous", Text, nullable=False),
     Column("sha256", Text, nullable=False),
+    Column("account", Text, nullable=False, server_default=""),
 )
 
 effects = Table(

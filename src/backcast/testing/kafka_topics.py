@@ -92,6 +92,13 @@ class KafkaTopics:
 
         return self._offsets(topic, OffsetSpec.latest(), committed=committed)
 
+    def groups(self) -> set[str]:
+        """The consumer groups that the broker knows, with members or without."""
+        listed = self.admin().list_consumer_groups(request_timeout=_SECONDS).result(_SECONDS)
+        if listed.errors:
+            raise listed.errors[0]
+        return {each.group_id for each in listed.valid}
+
     def produce(self, topic: str, records: Iterable[Record]) -> list[Position]:
         """Write the records in their order and tell where each went."""
         from confluent_kafka import Producer

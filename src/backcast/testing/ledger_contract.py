@@ -51,6 +51,16 @@ class LedgerContract:
         assert [chunk.ordinal for chunk in store.chunks.claim(run_id, lease, 9)] == [5, 6, 7, 8, 9]
         assert store.chunks.claim(run_id, lease, 9) == []
 
+    def test_chunks_that_are_held_back_are_claimed_once_they_are_let_go(self, store: SqlStore) -> None:
+        run_id, lease = running(store, 5)
+        store.chunks.hold(run_id, ["2025-01-02", "2025-01-04"], lease)
+        assert [chunk.ordinal for chunk in store.chunks.claim(run_id, lease, 9)] == [1]
+        assert [chunk.ordinal for chunk in store.chunks.claim(run_id, lease, 9)] == [3]
+        assert store.chunks.claim(run_id, lease, 9) == []
+        assert store.runs.events(run_id)[-1].data == {"chunks": ["2025-01-02", "2025-01-04"]}
+        assert store.chunks.release(run_id, lease) == 3
+        assert [chunk.ordinal for chunk in store.chunks.claim(run_id, lease, 9)] == [0]
+
     def test_a_claim_is_written_down_with_a_token_of_its_own(self, store: SqlStore) -> None:
         run_id, lease = running(store, 4)
         first, second = store.chunks.claim(run_id, lease, 2), store.chunks.claim(run_id, lease, 2)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.errors import LeaseHeld, StateConflict, UnknownName
+from backcast.model.document import sha256
 from backcast.model.run import Lease, Run, lease_name
 from backcast.model.states import TRANSITIONS, EffectState, RunState
 from backcast.store import open_store
@@ -154,6 +155,27 @@ class RunContract:
         newest = sample_verdict(run.run_id, staged="77")
         store.runs.save_verdict(newest)
         assert store.runs.verdict(run.run_id) == newest
+
+    def test_the_history_binds_verdicts_and_publications_by_hash(self, store: SqlStore) -> None:
+        run = store.runs.create(sample_manifest())
+        verdicts = [sample_verdict(run.run_id, staged=staged) for staged in ("76", "77")]
+        for verdict in verdicts:
+            store.runs.save_verdict(verdict)
+        publication = sample_publication(run.run_id)
+        store.runs.save_publication(publication)
+        _, first, second, made = store.runs.events(run.run_id)
+        assert store.runs.verdicts(run.run_id) == verdicts
+        assert [first.data["document"], second.data["document"]] == [sha256(each.canonical()) for each in verdicts]
+        assert (made.name, made.data["document"]) == ("publish.recorded", sha256(publication.canonical()))
+        assert (made.data["files_added"], made.data["files_removed"], second.data["rows"]) == (1, 1, 900)
+
+    def test_every_event_names_the_account_that_wrote_it(self, store: SqlStore, url: str) -> None:
+        run = store.runs.create(sample_manifest())
+        with open_store(url, account="ana@host-1") as hers:
+            hers.runs.transition(run, RunState.APPROVED)
+            hers.runs.record(run.run_id, "note", text="seen")
+        assert [event.account for event in store.runs.events(run.run_id)] == ["", "ana@host-1", "ana@host-1"]
+        assert store.verify_events(run.run_id) is None
 
     def test_a_publication_is_replaced_within_its_generation(self, store: SqlStore) -> None:
         run = store.runs.create(sample_manifest())

@@ -25,6 +25,7 @@ class HistoryContract:
             ("UPDATE events SET data = '{' WHERE number = 2", 2),
             ("UPDATE events SET at = at + 1 WHERE number = 3", 3),
             ("UPDATE events SET name = 'state.published' WHERE number = 1", 1),
+            ("UPDATE events SET account = 'bob@host-2' WHERE number = 2", 2),
             ("UPDATE events SET sha256 = replace(sha256, substr(sha256, 1, 1), 'x') WHERE number = 3", 3),
             ("DELETE FROM events WHERE number = 2", 2),
             ("DELETE FROM events WHERE number = 4", 4),

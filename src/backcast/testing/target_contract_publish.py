@@ -10,7 +10,7 @@ from threading import Barrier
 
 import pytest
 
-from backcast.errors import Conflict, Refused, StateConflict
+from backcast.errors import Conflict, Drifted, Refused, StateConflict
 from backcast.model.table import Change
 from backcast.ports import Target
 from backcast.testing.faults import at_point
@@ -52,6 +52,24 @@ class PublishContract(TargetSuite):
         assert (target.rewritten(version) is None) == swaps
         assert (live.rows, live.has_deletes) == (8, False)
         assert len(target.files(version, where("id", "0")).files) == 1, "bounds of other files rule them out"
+
+    def test_a_commit_says_about_itself_what_it_was_given(self, lab: Lab) -> None:
+        """Also when others have committed since; other people's commits say nothing of ours, and a version that never
+        was is refused.
+        """
+        table = lab.three_days()
+        target, scope = table.target(), days(1, 1)
+        _, net = restated(target, scope)
+        given = {"backcast.change": "publish", "backcast.events-head": "a" * 64, "backcast.reason": 'a "quoted" ä'}
+        version = target.commit(replace(decided(target, net, scope), properties=given))
+        table.append((900, 3, 1.0))
+        told = table.target().properties(version)
+        assert {key: told.get(key) for key in given} == given
+        newest = target.facts().version
+        assert newest is not None
+        assert table.target().properties(newest) == {}
+        with pytest.raises(Drifted):
+            target.properties("987654321")
 
     def test_live_rows_beside_the_scope_are_no_movement_and_in_it_they_are(self, lab: Lab) -> None:
         """With rows kept, those in scope stay beside the restated ones."""

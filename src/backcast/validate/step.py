@@ -1,6 +1,6 @@
 """Step 3: stage -> verdict.
 
-The first layer: complete, in scope, right schema, right counts, sound keys, digests confirmed.
+Complete, in scope, right schema, right counts, sound keys, digests confirmed; then rules and gates (`measure.py`).
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 
 from backcast.model.amendment import Amendment, current_inputs
 from backcast.model.digest import EMPTY, Digest
-from backcast.model.manifest import Manifest
+from backcast.model.manifest import ChunkPlan, Manifest
 from backcast.model.proof import problem, proofs, summary
 from backcast.model.run import Chunk, Event, StageRecord
 from backcast.model.scope import EVERYTHING, Predicate
 from backcast.model.states import ChunkState
-from backcast.model.table import NetChange, PublishMode, Stage, TableIdentity
-from backcast.model.verdict import Check, PartitionDigest, Verdict
+from backcast.model.table import NetChange, PublishMode, Stage
+from backcast.model.verdict import Check, Layer, Outcome, PartitionDigest, Verdict, outcome_of
 from backcast.model.words import many
 from backcast.ports import Engine, Target
+from backcast.ports.rules import Scan
+from backcast.validate.checks import key_checks, schema_check
+from backcast.validate.measure import ALL_ROWS, Measured, RuleHelp, Versions, is_asked, judging_of, measure
+from backcast.validate.twice import Again, computed_twice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,14 +45,18 @@ class Validation:
     target: Target
     engine: Engine
     now: datetime
+    help: RuleHelp
     read_back: bool
     """Read the whole stage once more. False: what was observed while writing and the files' own counts serve."""
     amended: tuple[Amendment, ...] = ()
     events: tuple[Event, ...] = ()
+    again: Again | None = None
+    """Chunks that are computed a second time."""
 
 
 def validate(validation: Validation) -> Verdict:
-    """Few Spark jobs: one over the staged scope if asked, one for keys, one for live rows if there were any.
+    """Few Spark jobs: one over the staged scope if asked, one for keys, one for live rows if there were any; and those
+    of rules and gates.
 
     Never raises because data is bad.
     """
@@ -57,22 +65,25 @@ def validate(validation: Validation) -> Verdict:
     # Files that a scope cuts hold rows beside it, so that their counts say nothing about the scope.
     mode = manifest.settings.publish_mode
     by_chunk, merges = mode is PublishMode.REPLACE, mode is PublishMode.MERGE
-    digests = _read_back(validation) if by_chunk and (validation.read_back or manifest.scope.exact) else {}
+    measured = _measured(validation, net)
+    digests = _read_back(validation, measured.scan) if by_chunk else {}
     checks = [
         _complete(validation),
         *([] if merges else [_carried_over(validation, net) if manifest.scope.exact else _in_scope(net)]),
-        _schema(manifest.target.identity, target.facts().identity),
+        schema_check(manifest.target.identity, target.facts().identity),
         *([_counts(validation, digests), _digests(validation, digests)] if digests else []),
         *([] if digests else [_merged(validation) if merges else _observed(validation)]),
         *([] if manifest.scope.exact else [_files(validation, net)]),
-        *([] if by_chunk else [_added(validation, net)] if validation.read_back else []),
+        *([] if by_chunk else _added(validation, net, measured.scan)),
         *_offsets(validation),
         *_keys(validation, net),
         *_live_rows(validation),
+        *_computed_twice(validation, digests),
+        *measured.checks(),
     ]
     return Verdict(
         run_id=validation.run_id,
-        accepted=all(check.passed for check in checks),
+        accepted=outcome_of(tuple(checks)) is Outcome.ACCEPTED,
         base=validation.stage.base,
         staged=validation.staged,
         net_change=net.digest(),
@@ -80,11 +91,27 @@ def validate(validation: Validation) -> Verdict:
         partitions=tuple(PartitionDigest(chunk=name, digest=digest) for name, digest in digests.items()),
         rows=_written(validation),
         at=validation.now,
+        results=measured.results,
     )
 
 
-def _read_back(validation: Validation) -> dict[str, Digest]:
-    """Rows and digest of each chunk, as the stage holds them."""
+def _measured(validation: Validation, net: NetChange) -> Measured:
+    """Rules and gates; nothing is read where there are none."""
+    manifest, stage = validation.manifest, validation.stage
+    if not is_asked(manifest):
+        return Measured(None, ())
+    digests = validation.read_back or manifest.scope.exact
+    versions = Versions(validation.target, stage.base, validation.staged, net, digests)
+    inputs = current_inputs(manifest, validation.amended)
+    return measure(judging_of(validation.run_id, manifest, inputs, validation.help, versions))
+
+
+def _read_back(validation: Validation, scan: Scan | None) -> dict[str, Digest]:
+    """Rows and digest of each chunk, as the stage holds them. Rules may have read it with them."""
+    if scan is not None:
+        return {name: part.digest for name, part in scan.parts.items()}
+    if not validation.read_back and not validation.manifest.scope.exact:
+        return {}
     rows = validation.target.read(validation.staged, validation.manifest.scope.predicate)
     parts = {chunk.id: chunk.predicate for chunk in validation.manifest.chunks}
     return validation.engine.digests(rows, parts)
@@ -120,13 +147,6 @@ def _in_scope(net: NetChange) -> Check:
         passed=True,
         detail=f"{many(len(net.added), 'file')} added, {len(net.removed)} removed, all in scope",
     )
-
-
-def _schema(planned: TableIdentity, current: TableIdentity) -> Check:
-    if planned == current:
-        return Check(name="schema", passed=True, detail=f"{len(planned.columns)} columns as planned")
-    moved = [name for name in TableIdentity.model_fields if getattr(planned, name) != getattr(current, name)]
-    return Check(name="schema", passed=False, detail=f"the table's {', '.join(moved)} changed since the plan")
 
 
 def _counts(validation: Validation, digests: dict[str, Digest]) -> Check:
@@ -210,16 +230,23 @@ def _carried_over(validation: Validation, net: NetChange) -> Check:
     return Check(name="rows carried over", passed=before == after, detail=detail)
 
 
-def _added(validation: Validation, net: NetChange) -> Check:
+def _added(validation: Validation, net: NetChange, scan: Scan | None) -> list[Check]:
     """What was written is what can be read, whatever chunk it is of."""
+    if scan is None and not validation.read_back:
+        return []
     written = sum((record.digest for record in _current(validation)), EMPTY)
-    read = validation.engine.digests(_added_rows(validation, net), {"": EVERYTHING})[""]
+    if scan is None:
+        read = validation.engine.digests(_added_rows(validation, net), {ALL_ROWS: EVERYTHING})[ALL_ROWS]
+    else:
+        read = scan.parts[ALL_ROWS].digest
     detail = f"{read.rows:,} rows, digest {read.short()}"
-    return Check(
-        name="digests",
-        passed=read == written,
-        detail=detail if read == written else f"wrote {written.short()}, read {read.short()}",
-    )
+    return [
+        Check(
+            name="digests",
+            passed=read == written,
+            detail=detail if read == written else f"wrote {written.short()}, read {read.short()}",
+        )
+    ]
 
 
 def _added_rows(validation: Validation, net: NetChange) -> DataFrame:
@@ -238,7 +265,8 @@ def _offsets(validation: Validation) -> list[Check]:
         own = [each for each in found if each.input == pin.name]
         wrong = problem(pin.log, own)
         name = "offsets covered" if len(validation.manifest.inputs) == 1 else f"offsets of {pin.name} covered"
-        checks.append(Check(name=name, passed=wrong is None, detail=wrong or summary(pin.log, own)))
+        told = wrong or summary(pin.log, own)
+        checks.append(Check(name=name, passed=wrong is None, detail=told, layer=Layer.RECONCILIATION))
     return checks
 
 
@@ -252,20 +280,25 @@ def _keys(validation: Validation, net: NetChange) -> list[Check]:
         rows = validation.target.read(validation.staged, validation.manifest.scope.predicate)
     else:
         rows = _added_rows(validation, net)
-    nulls, doubles, example = validation.engine.key_problems(rows, key)
-    name = ", ".join(key)
-    return [
-        Check(
-            name="key not null",
-            passed=not nulls,
-            detail=f"{many(nulls, 'row')} with a null in {name}" if nulls else name,
-        ),
-        Check(
-            name="key unique",
-            passed=not doubles,
-            detail=f"{many(doubles, 'key')} more than once, e.g. {example}" if doubles else name,
-        ),
-    ]
+    return key_checks(rows, key, validation.engine, settings.masked)
+
+
+def _computed_twice(validation: Validation, digests: dict[str, Digest]) -> list[Check]:
+    """Against what the stage holds; of rows that were appended, against what was observed when they were written."""
+    again, mode = validation.again, validation.manifest.settings.publish_mode
+    if again is None or not again.plans or mode is PublishMode.MERGE:
+        return []
+    observed = {name: record.digest for record in _current(validation) for name in record.chunk_ids}
+
+    def first(plan: ChunkPlan) -> Digest:
+        if plan.id in digests:
+            return digests[plan.id]
+        if mode is PublishMode.APPEND:
+            return observed[plan.id]
+        rows = validation.target.read(validation.staged, plan.predicate)
+        return validation.engine.digests(rows, {plan.id: plan.predicate})[plan.id]
+
+    return [computed_twice(again, first, validation.engine)]
 
 
 def _live_rows(validation: Validation) -> list[Check]:
@@ -282,5 +315,6 @@ def _live_rows(validation: Validation) -> list[Check]:
     total = many(sum(each.arrived_rows for each in validation.amended), "live row")
     detail = f"{total} found by {', '.join(key)}"
     if lost:
-        detail = f"{lost:,} of {total} not in the result: {'; '.join(examples)}"
-    return [Check(name="live rows present", passed=not lost, detail=detail)]
+        shown = "" if set(key) & set(manifest.settings.masked) else f": {'; '.join(examples)}"
+        detail = f"{lost:,} of {total} not in the result{shown}"
+    return [Check(name="live rows present", passed=not lost, detail=detail, layer=Layer.RECONCILIATION)]

@@ -80,4 +80,6 @@ def _running(control: ControlPlane, without: set[str]) -> Run | None:
     from backcast.model.states import RunState
 
     running = [run for run in control.list(open_only=True, limit=500) if run.state is RunState.RUNNING]
-    return next((run for run in reversed(running) if run.run_id not in without), None)
+    known = (run for run in reversed(running) if run.run_id not in without)
+    # What a canary holds back waits for a person, not for us.
+    return next((run for run in known if control.status(run.run_id).canary is None), None)

@@ -16,12 +16,14 @@ from backcast.model.run import Event
 _HASH = re.compile("[0-9a-f]{64}")
 _LONGEST = 60
 _NAME = 16
+_HIDDEN = {"diff.recorded": {"chunks", "columns", "partitions", "rows", "schema"}}
+"""What only machines want to read."""
 
 
 def render_event(event: Event) -> RenderableType:
     at = f"{event.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
     # The name of a change of state says where it went.
-    hidden = {"to"} if event.name.startswith("state.") else set()
+    hidden = {"to"} if event.name.startswith("state.") else _HIDDEN.get(event.name, set())
     told = {key: value for key, value in event.data.items() if key not in hidden and value not in ("", None)}
     data = " ".join(f"{key}={_short(value)}" for key, value in told.items())
     grid = Table.grid(padding=(0, 2, 0, 0))

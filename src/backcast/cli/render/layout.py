@@ -21,6 +21,7 @@ STATE_STYLES = {
     "running": "bold cyan",
     "failed": BAD,
     "staged": "cyan",
+    "review": CAREFUL,
     "accepted": GOOD,
     "rejected": BAD,
     "publishing": "bold yellow",

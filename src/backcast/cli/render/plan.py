@@ -11,8 +11,10 @@ from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, blocks
 from backcast.cli.render.window import predicate_lines, window_text, windows_lines, zone_of
 from backcast.cli.render.words import about, count, duration, moment, number, size, some
 from backcast.model.finding import Finding, Severity
+from backcast.model.layer import Consequence
 from backcast.model.log import LogPin, span
-from backcast.model.manifest import CodeIdentity, InputPin, LivePolicy, Manifest, Settings, Survival
+from backcast.model.manifest import CodeIdentity, Estimate, InputPin, LivePolicy, Manifest, Settings, Survival
+from backcast.model.need import Reach
 from backcast.model.pieces import pieces
 from backcast.model.pipeline import TableFormat
 from backcast.model.report import Plan
@@ -31,6 +33,7 @@ _SURVIVAL = {
 
 
 _PARTITIONS_SHOWN = 4
+_LEAST_COST = 0.01
 
 
 def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
@@ -43,6 +46,8 @@ def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
                 ("from", [line for pin in manifest.inputs for line in _input(pin, manifest)]),
                 ("code", _code(manifest.code)),
                 ("effort", _effort(manifest)),
+                ("checks", rule_lines(manifest)),
+                ("approval", approval_lines(manifest)),
                 ("live rows", [live_rows_sentence(manifest.settings)]),
                 ("undo", [f"guaranteed for {duration(manifest.settings.undo_window_seconds)} after publish"]),
                 ("why", why_lines(manifest)),
@@ -51,6 +56,22 @@ def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
         _findings(plan.findings),
         command(_next(plan)) if next_step else None,
     )
+
+
+def rule_lines(manifest: Manifest) -> list[RenderableType]:
+    """What will judge the stage besides the checks that every run gets: part of what is approved."""
+    rules, gates = manifest.settings.rules, manifest.settings.gates
+    warn = [rule.name for rule in rules if rule.severity is Consequence.WARN]
+    block = [rule.name for rule in rules if rule.severity is not Consequence.WARN]
+    noticed = [f"metric {each.name}" for each in gates.metrics]
+    noticed += [name.replace("_", " ") for name in ("changed_rows", "changed_partitions") if getattr(gates, name)]
+    found = [("rule", "rejects", "reject", block), ("rule", "warns", "warn", warn)]
+    found.append(("gate", "asks for a look", "ask for a look", noticed))
+    return [
+        f"{count(len(names), noun)} that {one if len(names) == 1 else many}: {', '.join(names)}"
+        for noun, one, many, names in found
+        if names
+    ]
 
 
 def change_lines(manifest: Manifest) -> list[RenderableType]:
@@ -217,25 +238,88 @@ def _effort(manifest: Manifest) -> list[RenderableType]:
         read = f"{number(estimate.input_rows)} {'records' if all(logs) else 'records and rows'}"
     else:
         read = f"{number(estimate.input_rows)} rows ({size(estimate.input_bytes)})"
+    cost = cost_text(estimate)
     return [
         text((span, STRONG), (f"  {estimate.basis}", QUIET)),
-        f"reads {read}, writes about {number(estimate.output_rows)}",
+        *([text((estimate.band, QUIET))] if estimate.band else []),
+        f"reads {read}, writes about {number(estimate.output_rows)}{_limited(manifest)}",
+        *([f"costs {cost}"] if cost else []),
     ]
+
+
+def cost_text(estimate: Estimate) -> str:
+    """`12.50 to 18.00 USD`; empty where nothing says what work costs."""
+    low, high = estimate.cost_low, estimate.cost_high
+    if low is None or high is None:
+        return ""
+    if high < _LEAST_COST:
+        return f"less than {_LEAST_COST} {estimate.currency}"
+    return f"{low:,.2f} {estimate.currency}" if low == high else f"{low:,.2f} to {high:,.2f} {estimate.currency}"
+
+
+def _limited(manifest: Manifest) -> str:
+    budget = manifest.budget
+    if budget is None:
+        return ""
+    most = [f"{number(budget.rows)} rows"] if budget.rows is not None else []
+    most += [duration(budget.seconds)] if budget.seconds is not None else []
+    most += [f"{budget.cost:,.2f} {manifest.estimate.currency}"] if budget.cost is not None else []
+    return f"; stops at {' or '.join(most)}"
+
+
+def approval_lines(manifest: Manifest) -> list[RenderableType]:
+    """Who must agree, how long that counts, and who is told by when."""
+    need = manifest.approval
+    if need is None:
+        return [text(("no policy: no approval asked", QUIET))]
+    people = f"{' and '.join(need.roles)}, {count(len(need.roles), 'person', 'people')}"
+    said = people if need.roles else "nobody is asked"
+    lines: list[RenderableType] = [
+        text((said, CAREFUL if need.roles else QUIET), (f"  for {_reach(need.reach)}", QUIET))
+    ]
+    if need.roles:
+        lines.append(f"an approval counts for {duration(need.expires_seconds)}")
+    if need.notify:
+        within = f" within {duration(need.within_seconds)} of the approval" if need.within_seconds is not None else ""
+        lines.append(f"notify {', '.join(need.notify)}{within or ' before it is published'}")
+    if need.confirm:
+        lines.append("run and publish take --yes")
+    return lines
+
+
+def _reach(reach: Reach) -> str:
+    days = "no window of time" if reach.days is None else f"{reach.days:g} day{'s' if reach.days != 1 else ''}"
+    parts = [
+        "the whole table" if reach.whole_table else days,
+        str(reach.mode),
+        f"tier {reach.tier}" if reach.tier else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def _findings(findings: tuple[Finding, ...]) -> RenderableType | None:
     if not findings:
         return section("Findings", text(("✓ ", GOOD), "none"))
+    return section("Findings", findings_grid(findings))
+
+
+def findings_grid(findings: tuple[Finding, ...]) -> RenderableType:
+    """What blocks first."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for each in sorted(findings, key=lambda finding: _ORDER[finding.severity]):
         body = Group(text(each.reason, (f"  {each.code}", QUIET)), text(("do: ", STRONG), each.remedy))
         grid.add_row(text(_MARKS[each.severity]), body)
-    return section("Findings", grid)
+    return grid
 
 
 def _next(plan: Plan) -> str:
     if plan.refused:
         return "remove what blocks, then plan again"
-    return f"backcast run {plan.run_id}" if plan.recorded else "the same command without --dry-run"
+    if not plan.recorded:
+        return "the same command without --dry-run"
+    need = plan.manifest.approval
+    if need is not None and need.roles:
+        return f"backcast approve {plan.run_id} --as {need.roles[0]}"
+    return f"backcast run {plan.run_id}"

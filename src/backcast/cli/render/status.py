@@ -22,14 +22,31 @@ from backcast.cli.render.layout import (
 )
 from backcast.cli.render.plan import change_lines, hand_over_text, live_rows_sentence, why_lines
 from backcast.cli.render.strip import ChunkStrip
-from backcast.cli.render.verdict import checks_table
+from backcast.cli.render.verdict import failures
+from backcast.cli.render.watch import watched
 from backcast.cli.render.words import ago, count, duration, moment, number, rate, remaining, time_of_day
 from backcast.model.report import Status
 from backcast.model.run import Chunk, Lease, Publication
 from backcast.model.states import RunState
+from backcast.model.verdict import Outcome
 
 _SHOWN_FAILURES = 3
-_BEFORE_PUBLISH = frozenset({RunState.PLANNED, RunState.APPROVED, RunState.RUNNING, RunState.STAGED, RunState.ACCEPTED})
+_SHOWN_CHUNKS = 3
+OUTCOMES = {
+    Outcome.ACCEPTED: ("✓ accepted", GOOD),
+    Outcome.REVIEW: ("? under review", CAREFUL),
+    Outcome.REJECTED: ("✗ rejected", BAD),
+}
+_BEFORE_PUBLISH = frozenset(
+    {
+        RunState.PLANNED,
+        RunState.APPROVED,
+        RunState.RUNNING,
+        RunState.STAGED,
+        RunState.REVIEW,
+        RunState.ACCEPTED,
+    }
+)
 
 
 def render_status(status: Status, now: datetime) -> RenderableType:
@@ -50,9 +67,12 @@ def render_status(status: Status, now: datetime) -> RenderableType:
                 ("at work", _at_work(status)),
                 ("restaged", _restaged(status)),
                 ("set aside", _set_aside(status)),
+                ("canary", _canary(status)),
                 ("verdict", _verdict(status)),
+                ("approval", _approvals(status, now)),
                 ("live rows", [live_rows_sentence(status.manifest.settings)] if _matters(status) else []),
                 ("published", _publication(status, now)),
+                ("watch", _watch(status)),
                 ("hand-over", _hand_over(status)),
                 ("why", why_lines(status.manifest)),
             ]
@@ -71,7 +91,9 @@ def _next(status: Status) -> RenderableType | None:
             return None
         case RunState.PUBLISHED:
             return command(following, label="To take it back")
-        case RunState.ACCEPTED:
+        case RunState.ACCEPTED | RunState.REVIEW:
+            return command(f"backcast diff {status.run.run_id}", following)
+        case RunState.RUNNING | RunState.FAILED if status.canary is not None:
             return command(f"backcast diff {status.run.run_id}", following)
         case _:
             return command(following)
@@ -86,13 +108,35 @@ def _hand_over(status: Status) -> list[RenderableType]:
     return [text(f"a stream goes on at {hand_over_text(each)}: ", (told, STRONG)) for each in found]
 
 
+def _approvals(status: Status, now: datetime) -> list[RenderableType]:
+    """Who agreed, in which role, and who is still missing."""
+    found = status.approvals
+    if found is None:
+        return []
+    lines: list[RenderableType] = []
+    for each in found.given:
+        comment = f": {each.comment}" if each.comment else ""
+        how = "OS user" if each.how == "os-user" else each.how
+        lines.append(text(("✓ ", GOOD), f"{each.by} as {each.role}{comment}", (f"  {how}, {ago(each.at, now)}", QUIET)))
+    late = {each.role: each for each in found.expired}
+    for role in found.missing:
+        said = f"{role}: {late[role].by}'s approval has expired" if role in late else f"{role} is missing"
+        lines.append(text(("✗ ", BAD), said))
+    if found.refused is not None:
+        lines.append(text(("✗ ", BAD), f"rejected by {found.refused.by}: {found.refused.comment}"))
+    if found.notify:
+        by = f" by {moment(found.notify_by)}" if found.notify_by is not None else ""
+        lines.append(text(f"notify {', '.join(found.notify)}{by}"))
+    return lines
+
+
 def _matters(status: Status) -> bool:
     return status.run.state in _BEFORE_PUBLISH
 
 
 def _chunks(status: Status) -> list[RenderableType]:
     counts = status.counts
-    total = counts.pending + counts.running + counts.staged + counts.failed
+    total = counts.pending + counts.held + counts.running + counts.staged + counts.failed
     lines: list[RenderableType] = []
     if status.run.state is RunState.CANCELLED:
         return []
@@ -103,7 +147,13 @@ def _chunks(status: Status) -> list[RenderableType]:
     if status.strip:
         lines.append(ChunkStrip(status.strip))
     else:
-        named = {"staged": counts.staged, "running": counts.running, "failed": counts.failed, "pending": counts.pending}
+        named = {
+            "staged": counts.staged,
+            "running": counts.running,
+            "failed": counts.failed,
+            "pending": counts.pending,
+            "held back": counts.held,
+        }
         lines.append(", ".join(f"{number(amount)} {name}" for name, amount in named.items() if amount))
     pace = [f"{count(status.output_rows, 'row')} staged"]
     if status.rows_per_second is not None:
@@ -145,13 +195,27 @@ def _set_aside(status: Status) -> list[RenderableType]:
     return [text((count(status.quarantined, "record"), CAREFUL), (f"  {look}", QUIET))]
 
 
+def _canary(status: Status) -> list[RenderableType]:
+    """What the chunks that went first are like, while the others wait."""
+    canary = status.canary
+    if canary is None:
+        return []
+    passed = sum(1 for each in canary.checks if each.passed)
+    names = ", ".join(canary.chunks[:_SHOWN_CHUNKS]) + (" ..." if len(canary.chunks) > _SHOWN_CHUNKS else "")
+    outcome, checks = OUTCOMES[canary.outcome], count(len(canary.checks), "check")
+    lines: list[RenderableType] = [text(outcome, f"  {passed} of {checks} passed in {names}")]
+    return [*lines, "nothing else is computed before you go on"] if canary.outcome is not Outcome.REJECTED else lines
+
+
 def _verdict(status: Status) -> list[RenderableType]:
     verdict = status.verdict
     if verdict is None:
         return []
     passed = sum(1 for each in verdict.checks if each.passed)
-    outcome = ("✓ accepted", GOOD) if verdict.accepted else ("✗ rejected", BAD)
-    first = text(outcome, f"  {passed} of {count(len(verdict.checks), 'check')} passed, {count(verdict.rows, 'row')}")
+    first = text(
+        OUTCOMES[verdict.outcome],
+        f"  {passed} of {count(len(verdict.checks), 'check')} passed, {count(verdict.rows, 'row')}",
+    )
     return [first, *(each.detail for each in verdict.checks if each.passed and each.name.startswith("offsets"))]
 
 
@@ -169,6 +233,16 @@ def _publication(status: Status, now: datetime) -> list[RenderableType]:
         style = BAD if left == "over" else GOOD
         lines.append(text(f"undo until {moment(status.undo_until)}  ", (left, style)))
     return lines
+
+
+def _watch(status: Status) -> list[RenderableType]:
+    watch = status.watch
+    if watch is None:
+        return []
+    if watch.newest is None:
+        return [text(f"{watched(watch)}: ", (f"backcast watch {watch.run_id}", STRONG))]
+    outcome = ("✗ failed", BAD) if watch.failed else ("✓ as it should be", GOOD)
+    return [text(outcome, (f"  {watched(watch)}", QUIET))]
 
 
 def _published_line(publication: Publication) -> RenderableType:
@@ -201,7 +275,8 @@ def _first_lines(error: str, limit: int = 4) -> list[str]:
 
 
 def _failed_checks(status: Status) -> RenderableType | None:
-    if status.verdict is None or status.verdict.accepted:
-        return None
-    failed = tuple(each for each in status.verdict.checks if not each.passed)
-    return section(f"{count(len(failed), 'check')} failed", checks_table(failed))
+    seen = status.watch.newest if status.watch is not None and status.watch.failed else None
+    if seen is not None or status.canary is not None:
+        return failures((seen or status.canary).checks)  # type: ignore[union-attr]  # one of them is there
+    verdict = status.verdict
+    return None if verdict is None else failures(verdict.checks, verdict.results, verdict.review)

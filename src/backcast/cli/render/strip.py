@@ -11,8 +11,8 @@ from rich.text import Text
 from backcast.cli.render.layout import BAD, GOOD, QUIET
 from backcast.cli.render.words import count, number
 
-_MARKS = {"#": ("■", GOOD), ">": ("▶", "bold cyan"), "x": ("✗", BAD), ".": ("·", QUIET)}
-_NAMES = {"#": "staged", ">": "running", "x": "failed", ".": "pending"}
+_MARKS = {"#": ("■", GOOD), ">": ("▶", "bold cyan"), "x": ("✗", BAD), ".": ("·", QUIET), ":": ("▫", QUIET)}
+_NAMES = {"#": "staged", ">": "running", "x": "failed", ".": "pending", ":": "held back"}
 _LINES = 3
 
 
@@ -41,7 +41,7 @@ def merged(letters: str, span: int) -> str:
 
 def legend(letters: str, span: int) -> Text:
     line = Text()
-    for letter in "#>x.":
+    for letter in "#>x.:":
         if found := letters.count(letter):
             line.append(*_MARKS[letter])
             line.append(f" {number(found)} {_NAMES[letter]}   ")
@@ -55,4 +55,4 @@ def _worst(letters: str) -> str:
     for letter in "x>":
         if letter in letters:
             return letter
-    return "#" if set(letters) == {"#"} else "."
+    return letters[0] if len(set(letters)) == 1 else "."

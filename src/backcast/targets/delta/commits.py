@@ -36,13 +36,16 @@ def stage_commits(handle: DeltaHandle, staged: Version) -> Iterator[Commit]:
 
 def changed(handle: DeltaHandle, version: str) -> tuple[frozenset[str], frozenset[str]]:
     """Paths of the files that one commit of the live table added and removed."""
-    commit = read_commit(handle.jvm, handle.log, int(version))
-    if commit is None:
-        raise Drifted(f"version {version} of {handle.name} is gone", hint="raise delta.logRetentionDuration")
+    commit = _live(handle, version)
     return (
         frozenset(handle.root.canonical(each["path"]) for each in commit.adds),
         frozenset(handle.root.canonical(each["path"]) for each in commit.removes),
     )
+
+
+def properties(handle: DeltaHandle, version: str) -> dict[str, str]:
+    """What a run wrote beside that commit of the live table."""
+    return {key: str(value) for key, value in _live(handle, version).note.items() if key.startswith("backcast.")}
 
 
 def history(handle: DeltaHandle, stage: Stage) -> tuple[StageCommit, ...]:
@@ -68,6 +71,13 @@ def find_commit(handle: DeltaHandle, stage: Stage, token: int) -> StageCommit:
     raise SparkFailed(
         f"the commit with token {token} is not on stage {stage.branch}", hint="run the same command again", token=token
     )
+
+
+def _live(handle: DeltaHandle, version: str) -> Commit:
+    commit = read_commit(handle.jvm, handle.log, int(version))
+    if commit is None:
+        raise Drifted(f"version {version} of {handle.name} is gone", hint="raise delta.logRetentionDuration")
+    return commit
 
 
 def _told(staged: Version, commit: Commit) -> Iterator[StageCommit]:

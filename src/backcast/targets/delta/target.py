@@ -81,6 +81,10 @@ class DeltaTarget(DeltaReader):
         with self._errors("looking at a commit on"):
             return commits.changed(self._handle, version)
 
+    def properties(self, version: str) -> dict[str, str]:
+        with self._errors("looking at a commit on"):
+            return commits.properties(self._handle, version)
+
     def rewritten(self, version: str) -> Rewrite | None:
         with self._errors("looking at a commit on"):
             return rewrite.rewritten(self._handle, version)

@@ -14,6 +14,8 @@ from backcast.spark.iceberg.handle import TableHandle, parent_of, ref_of, snapsh
 RUN, CHUNKS, TOKEN = "backcast.run", "backcast.chunks", "backcast.token"
 """Properties of a snapshot that a run wrote to its stage."""
 
+_OURS = "backcast."
+
 MERGED = "backcast.merged"
 """What became of the rows of a merge."""
 
@@ -52,6 +54,12 @@ def changed(handle: TableHandle, version: str) -> tuple[frozenset[str], frozense
         frozenset(each.location() for each in handle.items(added)),
         frozenset(each.location() for each in handle.items(removed)),
     )
+
+
+def properties(handle: TableHandle, version: str) -> dict[str, str]:
+    """What a run wrote into the summary of that snapshot."""
+    summary = snapshot_of(handle.load(), version).summary()
+    return {str(key): str(summary.get(key)) for key in handle.items(summary.keySet()) if str(key).startswith(_OURS)}
 
 
 def history(handle: TableHandle, stage: Stage) -> tuple[StageCommit, ...]:

@@ -79,6 +79,10 @@ class IcebergTarget(IcebergReader):
         with self._errors("looking at a commit on"):
             return commits.changed(self._handle, version)
 
+    def properties(self, version: str) -> dict[str, str]:
+        with self._errors("looking at a commit on"):
+            return commits.properties(self._handle, version)
+
     def rewritten(self, version: str) -> Rewrite | None:
         """Iceberg's interface for exact commits is public: nothing is ever rewritten."""
         return None

@@ -1,0 +1,68 @@
+"""Promise: ten rules, with counts by partition, cost little more than reading the rows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from backcast.model.column import TimeColumn, TimeKind
+from backcast.model.pipeline import TableFormat
+from backcast.model.rule import Per, Rule, RuleKind, RuleResult
+from backcast.model.scope import Predicate, TimeClause
+from backcast.spark.rules import SparkRules
+from backcast.validate.rules import Facts, judge, numbers_of
+from bench.lake import Lake
+from bench.measure import Contender, alternate
+from bench.promise import Result, Sizes, ratio_result
+from bench.tables import Shape
+
+LIMIT = 1.3
+
+
+def _rule(kind: RuleKind, name: str, *columns: str, **fields: Any) -> Rule:
+    return Rule(kind=kind, name=name, columns=columns, **fields)
+
+
+RULES = (
+    _rule(RuleKind.NOT_NULL, "complete", "id", "customer", "amount"),
+    _rule(RuleKind.NOT_NULL, "dated", "day", "at", per=Per.PARTITION),
+    _rule(RuleKind.RANGE, "amount", "amount", minimum="0", maximum="1000"),
+    _rule(RuleKind.RANGE, "quantity", "quantity", minimum="1", maximum="9", per=Per.PARTITION),
+    _rule(RuleKind.RANGE, "time", "at", minimum="2025-12-31T00:00:00"),
+    _rule(RuleKind.ACCEPTED, "quantities", "quantity", values=tuple(str(number) for number in range(1, 10))),
+    _rule(RuleKind.PATTERN, "customer", "customer", matches="^customer-"),
+    _rule(RuleKind.LENGTH, "length", "customer", minimum="10", maximum="14"),
+    _rule(RuleKind.FRESH, "fresh", "at", within_seconds=366 * 86_400, per=Per.PARTITION),
+    _rule(RuleKind.RANGE, "revenue", "revenue", minimum="0", where="quantity > 1"),
+)
+
+
+def measure(lake: Lake, table_format: TableFormat, sizes: Sizes) -> list[Result]:
+    """The rules over a table, and a write of the same columns to nowhere, in turn."""
+    restatement = lake.restatement(table_format, Shape(sizes.rows, sizes.days))
+    facts = restatement.tables.name("facts")
+    days = restatement.shape.dates()
+    column = TimeColumn(column="day", kind=TimeKind.DATE, zone="UTC", format=None)
+    parts = {
+        str(day): Predicate(clauses=(TimeClause(time=column, ranges=((str(day), str(day + timedelta(days=1))),)),))
+        for day in days
+    }
+    ends = {name: datetime(2027, 1, 1, tzinfo=UTC) for name in ("", *parts)}
+
+    def judged() -> list[RuleResult]:
+        scan = SparkRules().scan(lake.spark.table(facts), parts, RULES, (), digests=False)
+        assert sum(part.digest.rows for part in scan.parts.values()) == sizes.rows
+        results = [judge(rule, Facts(numbers_of(rule, scan), ends=ends)) for rule in RULES]
+        assert all(result.passed for result in results), results
+        return results
+
+    samples = alternate(
+        {
+            "read": Contender(work=lambda: lake.spark.table(facts).write.format("noop").mode("overwrite").save()),
+            "rules": Contender(work=judged),
+        },
+        rounds=sizes.pairs,
+        warm_up=sizes.warm_up,
+    )
+    text = f"{len(RULES)} rules by {len(parts)} partitions, {sizes.rows:,} rows, against a write to nowhere"
+    return [ratio_result("rules", text, LIMIT, samples["rules"], samples["read"])]

@@ -1,0 +1,1 @@
+"""Self-contained pages out of documents: text in, text out. Nothing here reads, writes or fetches anything."""

@@ -1,0 +1,62 @@
+"""The part of a run's page that says what changed: the diff on record, and the rows of each chunk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backcast.model.evidence import Evidence
+from backcast.page.charts import Bar, bars, columns
+from backcast.page.markup import Content, Html, Tone, details, join, paragraph, section, table, tiles
+
+_DIFF = "diff.recorded"
+
+
+def changes_section(evidence: Evidence) -> Html | None:
+    """The newest diff that somebody looked at."""
+    diff = _diff(evidence)
+    if not diff:
+        return None
+    rows = diff.get("rows") or {}
+    told: list[tuple[str, Content, Tone]] = [
+        ("rows added", int(rows.get("added", 0)), "good"),
+        ("rows removed", int(rows.get("removed", 0)), "bad"),
+        ("rows changed", int(rows.get("changed", 0)), "careful"),
+        ("in format only", int(rows.get("format_only", 0)), "quiet"),
+    ]
+    moved = [each for each in diff.get("columns") or () if each.get("changed")]
+    chart = bars([Bar(str(each["name"]), int(each["changed"])) for each in moved], label="changed rows of each column")
+    by_column = join(paragraph("Changed rows of each column:", tone="quiet"), chart) if moved else None
+    note = f"Base {diff['base']} against stage {diff['staged']}: {diff['summary']}."
+    return section("What changed", tiles(told) if rows else None, by_column, note=note)
+
+
+def rows_section(evidence: Evidence) -> Html | None:
+    before = _before(evidence)
+    groups = []
+    for chunk in evidence.chunks:
+        if chunk.output_rows is None:
+            continue
+        now = Bar("now", chunk.output_rows, "info")
+        was = Bar("before", before[chunk.chunk_id], "quiet") if chunk.chunk_id in before else None
+        groups.append((chunk.chunk_id, [now] if was is None else [was, now]))
+    if not groups:
+        return None
+    note = "Grey: what was there; blue: what the run computed." if before else "What the run computed for each chunk."
+    listed = table(
+        ("chunk", "before", "now", "attempts", "staged version"),
+        [
+            (chunk.chunk_id, before.get(chunk.chunk_id), chunk.output_rows, chunk.attempts, chunk.version)
+            for chunk in evidence.chunks
+        ],
+    )
+    return section(
+        "Rows of each chunk", columns(groups, label="rows of each chunk"), details("as a table", listed), note=note
+    )
+
+
+def _diff(evidence: Evidence) -> dict[str, Any]:
+    return next((event.data for event in reversed(evidence.events) if event.name == _DIFF), {})
+
+
+def _before(evidence: Evidence) -> dict[str, int]:
+    return {str(part["chunk"]): int(part["base"]["rows"]) for part in _diff(evidence).get("partitions") or ()}

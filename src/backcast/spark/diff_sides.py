@@ -1,0 +1,112 @@
+"""Both sides of a comparison with the same columns, each row with its part, its hash and the hash of its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, DataType, StructType
+
+from backcast.model.diff import MASK, DiffRules
+from backcast.spark.diff_align import Alignment
+from backcast.spark.diff_cells import is_hashed
+from backcast.spark.digest import digest_columns, row_hash
+from backcast.spark.predicates import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from backcast.spark.diff_parts import Parts
+
+PART, HASH, KEY_HASH, TEXTS, ROW = "backcast_part", "hash", "key_hash", "texts", "row"
+_LONGEST_TEXT = 200
+
+
+def value(position: int) -> str:
+    """The name of a compared column, whatever it is called in the table."""
+    return f"v{position}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What is compared and how. `left` and `right` are the rows as they are stored."""
+
+    left: DataFrame
+    right: DataFrame
+    alignment: Alignment
+    parts: Parts
+    rules: DiffRules
+
+    @property
+    def schema(self) -> StructType:
+        return self.alignment.schema
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The declared key, when both sides have all of it; else none."""
+        key = self.rules.key
+        return key if set(key) <= set(self.schema.names) else ()
+
+    @property
+    def key_positions(self) -> list[int]:
+        return [self.schema.names.index(name) for name in self.key]
+
+    def aligned(self, side: DataFrame) -> DataFrame:
+        """The part, then the columns that are compared."""
+        label = F.expr(self.parts.label(types_of(side))).alias(PART)
+        return side.select(label, *self.alignment.columns(side.schema))
+
+    def hashed(self, side: DataFrame, *more: Column) -> DataFrame:
+        """Part, hashes and values, and what else is wanted of the aligned row."""
+        keys = StructType([field for field in self.schema.fields if field.name in self.key])
+        whole = row_hash(self.schema)
+        values = [_comparable(field.name, field.dataType).alias(value(at)) for at, field in enumerate(self.schema)]
+        return self.aligned(side).select(
+            PART,
+            whole.alias(HASH),
+            (row_hash(keys) if self.key else whole).alias(KEY_HASH),
+            *values,
+            *more,
+        )
+
+    def texts(self) -> Column:
+        """Every cell as text, in order; masked ones are masked before they leave Spark."""
+        cells = [
+            F.lit(MASK) if field.name in self.rules.masked else _text(F.col(quote(field.name)), field.dataType)
+            for field in self.schema.fields
+        ]
+        return F.array(*cells).alias(TEXTS)
+
+    def whole(self) -> Column:
+        """The row itself, as a struct."""
+        return F.struct(*(F.col(quote(name)) for name in self.schema.names)).alias(ROW)
+
+    def restricted(self, names: list[str]) -> Sides:
+        """Only rows of these parts; files of others need not be read."""
+        left, right = (self._only(side, names) for side in (self.left, self.right))
+        return Sides(left, right, self.alignment, self.parts, self.rules)
+
+    def _only(self, side: DataFrame, names: list[str]) -> DataFrame:
+        condition = self.parts.only(names, types_of(side))
+        return side if condition is None else side.where(condition)
+
+    def digests(self, side: DataFrame) -> DataFrame:
+        """One row for each part that has rows: its name and the sums of its digest."""
+        return self.aligned(side).groupBy(PART).agg(*digest_columns(self.schema))
+
+
+def types_of(frame: DataFrame) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+
+
+def _comparable(name: str, kind: DataType) -> Column:
+    if not is_hashed(kind):
+        return F.col(quote(name))
+    # The hash of a row with nothing but this column: maps as sorted entries.
+    return row_hash(StructType().add(name, kind))
+
+
+def _text(column: Column, kind: DataType) -> Column:
+    shown = F.hex(column) if isinstance(kind, BinaryType) else column.cast("string")
+    return F.substring(shown, 1, _LONGEST_TEXT)

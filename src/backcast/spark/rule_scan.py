@@ -1,0 +1,253 @@
+"""One job over the rows: counts, digests, and whatever rules and metrics can be told row by row.
+
+Rows are grouped by the part that they belong to and by which rules they break, as bits of a number. Nearly all rows
+break none, so that there are few groups; and a rule costs a condition, not a counter that is written for every row.
+What groups cannot be added up to (a metric, the values of a column for a drift rule) comes from further copies of each
+row, which are grouped on their own in the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from backcast.model.digest import EMPTY
+from backcast.model.rule import BY_ROW, Metric, Per, Rule, RuleKind
+from backcast.ports.rules import Bucket, Part, Scan
+from backcast.spark.digest import ROWS, digest_columns, digest_of_row
+from backcast.spark.predicates import quote
+from backcast.spark.rule_conditions import PART, broken, column, looked_at, part_of, types_of, with_previous
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+
+    from backcast.model.rule import Number
+    from backcast.model.scope import Predicate
+
+_COPY, _COPIES, _BUCKET, _LABEL = "backcast_copy", "backcast_copies", "backcast_bucket", "backcast_label"
+_MASK, _BITS = "backcast_mask", 60
+_OWN, _BY_PART, _WHOLE, _FIRST_DRIFT = 0, 1, 2, 3
+_CATEGORIES = 1024
+_LONGEST_LABEL = 60
+_MOST_EXACT = 2**53
+NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+TEMPORAL = ("date", "timestamp", "timestamp_ntz")
+
+
+@dataclass(frozen=True, slots=True)
+class _Bit:
+    """Something that is true or not of a row, and the rule and measure that count it."""
+
+    rule: str
+    measure: str
+    condition: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one job is asked."""
+
+    rules: tuple[Rule, ...]
+    metrics: tuple[Metric, ...]
+    types: dict[str, str]
+    bits: tuple[_Bit, ...]
+
+    def drifts(self) -> list[tuple[int, Rule]]:
+        found = (rule for rule in self.rules if rule.kind is RuleKind.DRIFT)
+        return list(enumerate(found, start=_FIRST_DRIFT))
+
+    def masks(self) -> list[Column]:
+        """The bits of a row, sixty to a number. Copies of a row have none: they are counted otherwise."""
+        found = []
+        for start in range(0, len(self.bits), _BITS):
+            powers = [
+                F.when(bit.condition, F.lit(1 << at).cast("bigint")).otherwise(F.lit(0).cast("bigint"))
+                for at, bit in enumerate(self.bits[start : start + _BITS])
+            ]
+            found.append(reduce(lambda one, other: one.bitwiseOR(other), powers))
+        return found
+
+    def aggregates(self) -> list[Column]:
+        return [
+            each.alias(f"r{number}_{name}")
+            for number, rule in enumerate(self.rules)
+            for name, each in _measures(rule, self.types).items()
+        ]
+
+    def numbers(self, row: Row) -> dict[str, dict[str, Number]]:
+        """What one group of rows tells about each rule."""
+        rows = row[ROWS]
+        masks = [row[f"{_MASK}_{at}"] or 0 for at in range(-(-len(self.bits) // _BITS))]
+        found: dict[str, dict[str, Number]] = {rule.name: {"rows": rows} for rule in self.rules}
+        for at, bit in enumerate(self.bits):
+            found[bit.rule][bit.measure] = rows if masks[at // _BITS] >> at % _BITS & 1 else 0
+        for number, rule in enumerate(self.rules):
+            own = found[rule.name]
+            own |= {name: row[f"r{number}_{name}"] for name in _measures(rule, self.types)}
+            if rule.kind is RuleKind.NOT_NULL and "failing" not in own:
+                own["failing"] = rows if any(own[f"nulls of {name}"] for name in rule.columns) else 0
+        return found
+
+
+def scan(
+    rows: DataFrame,
+    parts: Mapping[str, Predicate],
+    rules: Sequence[Rule],
+    metrics: Sequence[Metric],
+    *,
+    digests: bool = True,
+) -> Scan:
+    """See `RuleEngine`."""
+    types = types_of(rows)
+    asked = _Asked(tuple(rules), tuple(metrics), types, tuple(_bits(rules, types)))
+    numbered = with_previous(rows.withColumn(PART, part_of(parts, types)), rules)
+    copies = _copies(asked)
+    keys = [F.col(PART)]
+    masks = asked.masks()
+    if len(copies) > 1:
+        numbered = numbered.withColumn(_COPIES, F.explode(F.array(*copies)))
+        kept = [F.col(quote(name)) for name in numbered.columns if name not in (PART, _COPIES)]
+        numbered = numbered.select(*kept, f"{_COPIES}.*")
+        keys = [F.col(_COPY), F.col(PART), F.col(_BUCKET)]
+        masks = [F.when(F.col(_COPY) == _OWN, mask) for mask in masks]
+    counted = digest_columns(rows.schema) if digests else [F.count(F.lit(1)).alias(ROWS)]
+    more = [F.min(_LABEL).alias(_LABEL)] if len(copies) > 1 else []
+    more += [F.expr(each.sql).cast("double").alias(f"m{number}") for number, each in enumerate(metrics)]
+    grouped = numbered.groupBy(*keys, *(mask.alias(f"{_MASK}_{at}") for at, mask in enumerate(masks)))
+    found = grouped.agg(*counted, *asked.aggregates(), *more).collect()
+    return _read(found, list(parts), asked, digests=digests)
+
+
+def _read(found: list[Row], names: list[str], asked: _Asked, *, digests: bool) -> Scan:
+    copied = bool(found) and _COPY in found[0]
+    drifts = {number: rule.name for number, rule in asked.drifts()}
+    digest = dict.fromkeys(names, EMPTY)
+    numbers: dict[str, dict[str, dict[str, Number]]] = {
+        name: {rule.name: {"rows": 0} for rule in asked.rules} for name in ("", *names)
+    }
+    buckets: dict[str, dict[str, dict[int | None, Bucket]]] = {name: {} for name in ("", *names)}
+    for row in found:
+        copy = row[_COPY] if copied else _OWN
+        if copy is None or row[PART] is None:
+            continue
+        name = names[row[PART]] if row[PART] >= 0 else ""
+        if copy == _OWN:
+            digest[name] += digest_of_row(row) if digests else EMPTY.model_copy(update={"rows": row[ROWS]})
+            for rule, own in asked.numbers(row).items():
+                numbers[name][rule] = _joined(numbers[name][rule], own)
+        elif copy in (_BY_PART, _WHOLE):
+            told = {each.name: {"value": row[f"m{number}"]} for number, each in enumerate(asked.metrics)}
+            numbers[name] |= told
+        else:
+            buckets[name].setdefault(drifts[copy], {})[row[_BUCKET]] = Bucket(row[ROWS], row[_LABEL] or "")
+    ordered = {rule.name for _, rule in asked.drifts() if _is_ordered(asked.types[rule.column])}
+    made = {name: Part(digest.get(name, EMPTY), _plain(each), buckets[name]) for name, each in numbers.items()}
+    return Scan({name: made[name] for name in names}, made[""], frozenset(ordered))
+
+
+def _joined(one: dict[str, Number], other: dict[str, Number]) -> dict[str, Number]:
+    """The numbers of two groups of rows as those of both; Spark's own numbers, so that sums stay exact."""
+    found = dict(one)
+    for name, value in other.items():
+        before = found.get(name)
+        if before is None or value is None:
+            found[name] = value if before is None else before
+        else:
+            found[name] = max(before, value) if name == "newest" else before + value
+    return found
+
+
+def _plain(numbers: dict[str, dict[str, Number]]) -> dict[str, dict[str, Number]]:
+    return {name: {measure: plain(value) for measure, value in each.items()} for name, each in numbers.items()}
+
+
+def _copies(asked: _Asked) -> list[Column]:
+    """Each row as itself; once more by part, and for the scope, if metrics ask for it; and once for each drift rule."""
+
+    def copy(number: int, part: Column, bucket: Column | None = None, label: Column | None = None) -> Column:
+        return F.struct(
+            F.lit(number).alias(_COPY),
+            part.alias(PART),
+            (F.lit(None) if bucket is None else bucket).cast("bigint").alias(_BUCKET),
+            (F.lit(None) if label is None else label).cast("string").alias(_LABEL),
+        )
+
+    scope, wanted = F.lit(-1), {metric.per for metric in asked.metrics}
+    found = [copy(_OWN, F.col(PART))]
+    found += [copy(_BY_PART, F.col(PART))] if Per.PARTITION in wanted else []
+    found += [copy(_WHOLE, scope)] if Per.SCOPE in wanted else []
+    for number, rule in asked.drifts():
+        bucket, label = _bucket(column(rule.column), asked.types[rule.column])
+        own = copy(number, F.col(PART) if rule.per is Per.PARTITION else scope, bucket, label)
+        where = looked_at(rule)
+        found.append(own if where is None else F.when(where, own))
+    return found
+
+
+def _bits(rules: Sequence[Rule], types: Mapping[str, str]) -> Iterator[_Bit]:
+    for number, rule in enumerate(rules):
+        where = looked_at(rule)
+        if where is not None:
+            yield _Bit(rule.name, "rows", where)
+        if rule.kind is RuleKind.NOT_NULL and len(rule.columns) > 1:
+            for name in rule.columns:
+                missing = column(name).isNull()
+                yield _Bit(rule.name, f"nulls of {name}", missing if where is None else where & missing)
+        elif rule.kind in BY_ROW:
+            yield _Bit(rule.name, "failing", broken(rule, types, number))
+
+
+def _bucket(value: Column, kind: str) -> tuple[Column, Column]:
+    """The number of the part of all values that one lies in, whatever values there are; and what to call it.
+
+    Numbers: 64 parts between each power of two and the next. Times: days. Anything else: by hash, 1,024 parts.
+    """
+    if kind.startswith(NUMERIC):
+        number = value.cast("double")
+        power = F.floor(F.least(F.log2(F.abs(number)), F.lit(1100.0)) * 64) + 70_000
+        signed = F.when(number < 0, -power).otherwise(power)
+        known = F.when(F.isnan(number), F.lit(10**9)).when(number == 0, F.lit(0)).otherwise(signed)
+        return F.when(value.isNotNull(), known), F.lit(None)
+    if kind in TEMPORAL:
+        day = value.cast("date")
+        return F.unix_date(day), day.cast("string")
+    hashed = F.pmod(F.xxhash64(value), F.lit(_CATEGORIES))
+    return F.when(value.isNotNull(), hashed), F.substring(value.cast("string"), 1, _LONGEST_LABEL)
+
+
+def _is_ordered(kind: str) -> bool:
+    return kind.startswith(NUMERIC) or kind in TEMPORAL
+
+
+def _measures(rule: Rule, types: Mapping[str, str]) -> dict[str, Column]:
+    """What bits cannot tell."""
+    where, found = looked_at(rule), {}
+    if rule.kind is RuleKind.FRESH:
+        found["newest"] = F.max(_within(where, F.unix_micros(column(rule.column).cast("timestamp"))))
+    if rule.kind in (RuleKind.SUM, RuleKind.MEAN):
+        value = column(rule.column)
+        exact = value.cast("decimal(20,0)") if types[rule.column] == "bigint" else value
+        found["sum"] = F.try_sum(_within(where, exact))
+        found["values"] = F.count(_within(where, value))
+    return found
+
+
+def _within(where: Column | None, value: Column) -> Column:
+    return value if where is None else F.when(where, value)
+
+
+def plain(value: Any) -> Number:
+    """A number that canonical JSON can hold exactly as it is; None for what is no number."""
+    if value is None or isinstance(value, bool):
+        return None if value is None else int(value)
+    if isinstance(value, Decimal) and value == value.to_integral_value() and abs(value) < _MOST_EXACT:
+        return int(value)
+    if isinstance(value, int) and abs(value) < _MOST_EXACT:
+        return value
+    number = float(value)
+    return number if number - number == 0 else None

@@ -1,0 +1,44 @@
+"""Rules of runs that add rows: they judge what the run adds, and look at the rest only for uniqueness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from backcast.model.pipeline import TableFormat
+from backcast.model.request import Request
+from backcast.model.verdict import Outcome
+from backcast.testing.orders import FIRST, Order, Orders
+
+RULES = """\
+rules:
+  - range: {column: amount, min: 2}
+  - unique: [id]
+  - rows: {input: orders}
+"""
+
+
+@pytest.mark.parametrize("table_format", TableFormat)
+def test_rows_that_were_there_break_no_rule_but_uniqueness(
+    new_orders: Callable[..., Orders], table_format: TableFormat
+) -> None:
+    orders = new_orders(partitions=1, table_format=table_format)
+    orders.configure(pipeline=f"publish: {{mode: append}}\n{RULES}")
+    # Too small, and there already: nobody's business but that of number 1.
+    rows = ", ".join(f"({number}, 'old', TIMESTAMP'{FIRST.isoformat()}', 1.00, DATE'2026-01-01')" for number in (1, 9))
+    orders.spark.sql(f"INSERT INTO {orders.table} VALUES {rows}")
+    orders.send([Order(number, FIRST + timedelta(hours=number), "5.00") for number in (1, 2, 3)], partition=0)
+    control = orders.open()
+    plan = control.plan(Request(pipeline="orders", offsets="earliest", requested_by="tests"))
+    assert not plan.refused, plan.findings
+    control.run(plan.run_id)
+    verdict = control.validate(plan.run_id)
+    told = {each.kind: (each.passed, each.detail) for each in verdict.results}
+    assert told["range"] == (True, "3 rows")
+    assert told["rows"] == (True, "3 rows, input orders has 3")
+    assert told["unique"] == (False, "1 key of id more than once (1 row, 1 of the rows again outside the scope)")
+    assert [each["id"] for each in next(each for each in verdict.results if each.kind == "unique").samples] == ["1"]
+    assert verdict.outcome is Outcome.REJECTED
+    assert all(each.passed for each in verdict.checks if each.name != "unique id"), verdict.checks

@@ -1,0 +1,127 @@
+"""From measured numbers to results and verdicts, without a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backcast.model.digest import Digest
+from backcast.model.layer import Consequence, Layer
+from backcast.model.rule import Gates, Metric, Per, Rule, RuleKind
+from backcast.model.verdict import Check, Outcome, outcome_of
+from backcast.ports.rules import Bucket, Part, Scan
+from backcast.validate.drift import distance
+from backcast.validate.gates import changed_parts, judge_gates
+from backcast.validate.rules import Facts, added, judge, percent
+
+
+def scan(*parts: tuple[int, str], **values: float | None) -> Scan:
+    """Parts with so many rows and this digest, and metrics of the scope."""
+    whole = Part(numbers={name: {"value": value} for name, value in values.items()})
+    return Scan({str(at): Part(Digest(rows=rows, high=high)) for at, (rows, high) in enumerate(parts)}, whole)
+
+
+def tripped(gates: Gates, stage: Scan, base: Scan, changed: int | None = None) -> dict[str, bool]:
+    return {each.name: not each.passed for each in judge_gates(gates, stage, base, changed)}
+
+
+@pytest.mark.parametrize(("changed", "trips"), [(0, False), (20, False), (21, True), (100, True)])
+def test_more_than_the_share_of_changed_rows_needs_a_look(changed: int, trips: bool) -> None:
+    gates = Gates(changed_rows=0.2)
+    stage, base = scan((100, "1")), scan((90, "2"))
+    assert tripped(gates, stage, base, changed) == {"changed rows": trips}
+    (result,) = judge_gates(gates, stage, base, changed)
+    assert (result.consequence, result.layer) == (Consequence.REVIEW, Layer.REASONABLENESS)
+
+
+def test_partitions_are_told_apart_by_digest() -> None:
+    stage, base = scan((1, "1"), (1, "2"), (1, "3"), (1, "4")), scan((1, "1"), (1, "2"), (1, "9"), (1, "9"))
+    assert changed_parts(stage, base) == ["2", "3"]
+    assert tripped(Gates(changed_partitions=0.5), stage, base) == {"changed partitions": False}
+    assert tripped(Gates(changed_partitions=0.49), stage, base) == {"changed partitions": True}
+
+
+def test_a_base_without_rows_trips_nothing() -> None:
+    gates = Gates(changed_rows=0.0, changed_partitions=0.0, metrics=(Metric(name="m", sql="sum(x)", rises=0.0),))
+    assert set(tripped(gates, scan((5, "1"), m=7.0), scan((0, "0"), m=None), 5).values()) == {False}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "trips"),
+    [
+        (100.0, 21.0, False),
+        (100.0, 20.0, True),
+        (100.0, None, True),
+        (100.0, 149.0, False),
+        (100.0, 150.0, True),
+        (-100.0, -180.0, True),
+        (-100.0, -51.0, False),
+        (0.0, 0.0, False),
+        (0.0, 1.0, True),
+    ],
+)
+def test_a_metric_that_falls_or_rises_by_its_share_needs_a_look(
+    before: float, after: float | None, trips: bool
+) -> None:
+    gates = Gates(metrics=(Metric(name="m", sql="count(*)", falls=0.8, rises=0.5),))
+    assert tripped(gates, scan((1, "1"), m=after), scan((1, "1"), m=before)) == {"metric m": trips}
+
+
+def test_a_metric_of_each_partition_names_those_that_moved() -> None:
+    def parts(*values: float) -> Scan:
+        return Scan({f"d{at}": Part(Digest(rows=1), {"m": {"value": value}}) for at, value in enumerate(values)})
+
+    gates = Gates(metrics=(Metric(name="m", sql="count(*)", falls=0.5, per=Per.PARTITION),))
+    (result,) = judge_gates(gates, parts(10, 4, 10), parts(10, 10, 10), None)
+    assert (result.passed, result.failing_partitions, [each.chunk for each in result.partitions]) == (False, 1, ["d1"])
+
+
+def check(consequence: Consequence) -> Check:
+    return Check(name="c", passed=False, detail="", consequence=consequence)
+
+
+def test_nobody_is_asked_to_accept_what_is_blocked() -> None:
+    block, review, warn = (check(each) for each in (Consequence.BLOCK, Consequence.REVIEW, Consequence.WARN))
+    assert outcome_of((review, block, warn)) is Outcome.REJECTED
+    assert outcome_of((review, warn)) is Outcome.REVIEW
+    assert outcome_of((warn,)) is Outcome.ACCEPTED
+
+
+def test_numbers_of_partitions_add_up_to_those_of_the_scope() -> None:
+    parts: list[dict[str, Any]] = [{"rows": 2, "sum": 1.5, "newest": 7}, {"rows": 3, "sum": None, "newest": 5}]
+    assert added(parts) == {"rows": 5, "sum": 1.5, "newest": 7}
+    assert added([{"sum": None}, {"sum": None}]) == {"sum": None}
+
+
+def test_a_rule_has_the_layer_of_what_it_compares_with() -> None:
+    rule = Rule(kind=RuleKind.ROWS, name="r", input="events", tolerance=0.01)
+    result = judge(rule, Facts({"": {"rows": 99, "source": 100}}))
+    assert (result.passed, result.layer) == (True, Layer.RECONCILIATION)
+    assert not judge(rule, Facts({"": {"rows": 98, "source": 100}})).passed
+    assert not judge(rule, Facts({"": {"rows": 102, "source": 100}})).passed
+
+
+def buckets(**rows: int) -> dict[int | None, Bucket]:
+    return {ord(name): Bucket(number, name) for name, number in rows.items()}
+
+
+def test_the_distance_is_the_share_of_rows_that_would_have_to_change() -> None:
+    found = distance(buckets(a=50, b=50), buckets(a=10, b=10, c=20), ordered=False)
+    assert found is not None
+    assert (found.distance, found.label, found.before, found.after) == (0.5, "c", 0.0, 0.5)
+    assert distance({}, buckets(a=1), ordered=False) is None
+
+
+def test_a_masked_column_has_no_value_in_the_words_about_its_drift() -> None:
+    rule = Rule(kind=RuleKind.DRIFT, name="r", columns=("name",), tolerance=0.1)
+    facts = Facts({}, distances={"": distance(buckets(a=1), buckets(b=1), ordered=False)})
+    assert "most of all a" in judge(rule, facts).detail or "most of all b" in judge(rule, facts).detail
+    assert "most of all ***" in judge(rule, facts, ("name",)).detail
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.2, "20%"), (0.001, "0.1%"), (0.0001, "<0.1%"), (0.0, "0%"), (2.0, "200%")]
+)
+def test_shares_are_short_and_never_round_to_nothing(share: float, text: str) -> None:
+    assert percent(share) == text
