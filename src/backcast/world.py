@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from backcast.model.report import Probe
     from backcast.model.run import Holder
     from backcast.model.scope import Predicate
+    from backcast.model.stream import StreamSpec
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Store, Target
     from backcast.ports.comparing import Comparer
@@ -42,8 +43,8 @@ class Transform(Protocol):
 class World(Protocol):
     """Configuration, user code, store, tables and this process. Everything is opened on first use.
 
-    `dataset`, `pipeline`, `policy`, `person`, `store`, `reader` and `clock` need neither Spark nor user code. Raises
-    UnknownName for names that are not declared.
+    `dataset`, `pipeline`, `stream`, `policy`, `person`, `store`, `reader` and `clock` need neither Spark nor user
+    code. Raises UnknownName for names that are not declared.
     """
 
     @property
@@ -52,6 +53,11 @@ class World(Protocol):
     def dataset(self, name: str) -> Dataset: ...
 
     def pipeline(self, name: str) -> PipelineSpec: ...
+
+    def stream(self, name: str) -> StreamSpec: ...
+
+    def streams(self) -> tuple[str, ...]:
+        """Names of the declared streams."""
 
     def policy(self) -> Policy | None:
         """Who must agree to a run, as the project says now; None when it does not say."""

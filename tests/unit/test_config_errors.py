@@ -123,7 +123,7 @@ CASES = [
     ("window: all", "windw: all", 15, "pipelines.daily.inputs.shops.windw", "unknown key; did you mean window?"),
     ("pipelines:\n", "pipline:\n", 11, "pipline", "unknown key; did you mean pipelines?"),
     ("name: shop", "zzz: 1\nname: shop", 1, "zzz",
-     "unknown key; expected one of catalogs, datasets, name, pipelines, policy, sources, spark, store"),
+     "unknown key; expected one of catalogs, datasets, name, pipelines, policy, sources, spark, store, streams"),
     ("    version: 1.0.0\n", "", 12, "pipelines.daily.version", "required, and missing"),
     ("column: day, ", "", 9, "datasets.daily.time.column", "required, and missing"),
     # names that lead nowhere

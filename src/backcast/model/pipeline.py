@@ -63,9 +63,9 @@ class Dataset(Relation):
     tolerance: float | None = None
     """The share of rows that may be wrong without harm."""
     refresh: str | None = None
+    """How to compute the table anew from others, when it is derived from them."""
     tier: str | None = None
     """How much depends on the table, in the policy's words."""
-    """How to compute the table anew from others, when it is derived from them."""
 
     @property
     def time_columns(self) -> tuple[TimeColumn, ...]:

@@ -15,6 +15,7 @@ from backcast.model.diff import DiffRules
 from backcast.model.manifest import Settings
 from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation, TableFormat
 from backcast.model.source import KafkaAccess, LogSource
+from backcast.model.stream import StreamSpec
 from backcast.model.table import PublishMode
 from backcast.project.archives import archive_dataset, archive_pipeline, archived_source
 from backcast.project.problems import KeyPath, Place, Problem, from_validation, raise_problems, suggestion
@@ -93,6 +94,13 @@ class Project:
         if not isinstance(relation, Dataset):
             raise InvalidRequest(f"dataset {name!r} has no time column", hint=f"add `time` to datasets.{name}")
         return relation
+
+    def stream(self, name: str) -> StreamSpec:
+        """A declared stream. Raises UnknownName, and InvalidRequest for a pipeline that cannot be streamed."""
+        if name not in self.config.streams:
+            raise _unknown("stream", name, self.config.streams)
+        config = self.config.streams[name]
+        return config.resolve(name, self.root, self.pipeline(config.pipeline))
 
     def pipeline_config(self, name: str) -> PipelineConfig:
         if name not in self.config.pipelines:

@@ -57,6 +57,7 @@ def _found(project: Mapping[str, Any], datasets: Mapping[str, Any]) -> _Found:
             if _keys(sources.get(name.removeprefix(PREFIX))).get("archive") and name.startswith(PREFIX):
                 yield (section, name), f"{name!r} is the archive of a source: call it otherwise"
     yield from _rules(project, datasets)
+    yield from _streams(project)
     for name, pipeline in _keys(project.get("pipelines")).items():
         yield from _pipeline(name, _keys(pipeline), datasets, sources)
 
@@ -84,6 +85,15 @@ def _pipeline(
             yield path, f"no dataset or source is called {dataset!r}{suggestion(dataset, known)}"
         elif each.get("window", "output") == "output" and not _has_time(datasets[dataset]):
             yield path, f"dataset {dataset!r} has no time column: write {{dataset: {dataset}, window: all}}"
+
+
+def _streams(project: Mapping[str, Any]) -> _Found:
+    """Pipelines that streams refer to."""
+    pipelines = _keys(project.get("pipelines"))
+    for name, stream in _keys(project.get("streams")).items():
+        pipeline = _keys(stream).get("pipeline")
+        if isinstance(pipeline, str) and pipeline not in pipelines:
+            yield ("streams", name, "pipeline"), f"no pipeline is called {pipeline!r}{suggestion(pipeline, pipelines)}"
 
 
 def _rules(project: Mapping[str, Any], datasets: Mapping[str, Any]) -> _Found:

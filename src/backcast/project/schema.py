@@ -30,6 +30,7 @@ from backcast.project.rule_schema import NO_GATES_CONFIG, GatesConfig, RuleEntry
 from backcast.project.secrets import masked
 from backcast.project.source_schema import SourceConfig
 from backcast.project.store_address import check_store, shown
+from backcast.project.stream_schema import StreamConfig
 from backcast.project.values import Duration, Identifier, Label, Share, TableName, TablePath, TimeConfig, Version, Zone
 from backcast.spark.settings import REDIRECTS, SKIPPING
 
@@ -273,6 +274,7 @@ class ProjectConfig(Document):
     sources: dict[Label, SourceConfig] = Field(default_factory=dict)
     datasets: dict[Label, DatasetConfig] = Field(default_factory=dict)
     pipelines: dict[Label, PipelineConfig] = Field(default_factory=dict)
+    streams: Annotated[dict[Label, StreamConfig], later({})] = Field(default_factory=dict)
     policy: str | None = None
     """The file that says who approves what; see `policy_schema.py`."""
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from backcast.model.quarantine import QuarantinedRecord
     from backcast.model.report import Probe
     from backcast.model.scope import Predicate
+    from backcast.model.stream import StreamSpec
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Target
     from backcast.ports.comparing import Comparer
@@ -60,6 +61,12 @@ class Wiring:
 
     def pipeline(self, name: str) -> PipelineSpec:
         return self.project.pipeline(name)
+
+    def stream(self, name: str) -> StreamSpec:
+        return self.project.stream(name)
+
+    def streams(self) -> tuple[str, ...]:
+        return tuple(self.project.config.streams)
 
     def policy(self) -> Policy | None:
         """As the file is now: who changes it need not start anything anew."""

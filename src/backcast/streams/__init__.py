@@ -1,0 +1,1 @@
+"""Live queries and their checkpoints: run, look at, copy, take back. No step of the flow lives here."""
