@@ -38,6 +38,7 @@ from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
 from backcast.publish.landed import problem_on_record
 from backcast.publish.step import refuse_unaccepted
+from backcast.replaying import planned_with
 from backcast.run.lease import HeldLease, acquire, living_workers
 from backcast.run.worker import TAKES_PART
 from backcast.spark.gateway import jvm_errors
@@ -79,11 +80,12 @@ class ControlPlane(ApprovingVerbs, AttestingVerbs, CheckingVerbs, ComparingVerbs
         store = world.store() if record else None
         reader = world.reader()
         appends, policy = spec.settings.publish_mode is PublishMode.APPEND, world.policy()
+        chosen = planned_with(world, request, spec)
         planning = Planning(
             spec=spec,
             target=world.target(spec.output.name),
-            input=world.input,
-            transform=world.transform(spec.name),
+            input=chosen.input,
+            transform=chosen.transform,
             engine=world.engine(),
             code=world.identity(spec.name),
             settings=spec.settings.model_copy(update={"spark": world.result_settings()}),
@@ -97,6 +99,7 @@ class ControlPlane(ApprovingVerbs, AttestingVerbs, CheckingVerbs, ComparingVerbs
             planned_by=() if policy is None else planner(world.person()),
             room=Room(*world.free_space(spec.output.name), memory=world.memory()),
             rules=RuleLook(world.rules(), lambda: world.rule_code(spec.name), world.source),
+            replay=chosen.replay,
         )
         manifest = make_manifest(request, planning)
         refused = any(finding.severity is Severity.BLOCK for finding in manifest.findings)
@@ -197,6 +200,7 @@ class ControlPlane(ApprovingVerbs, AttestingVerbs, CheckingVerbs, ComparingVerbs
             require_confirmation(self.world, run, yes=yes)
         with self._held(run.run_id) as lease:
             publication = HeldRun(self.world, run.run_id, lease, on_progress).publish()
+            self.world.forget_replay(run.run_id)
         self._attest(run.run_id)
         return publication
 
@@ -229,6 +233,7 @@ class ControlPlane(ApprovingVerbs, AttestingVerbs, CheckingVerbs, ComparingVerbs
             point("cancel.before-forget")
             files = self._forget_stage(run)
             point("cancel.after-forget")
+            self.world.forget_replay(run.run_id)
             clean.close_effects(store, run.run_id, files)
             store.chunks.release_lost(run.run_id)
             return store.runs.transition(run, RunState.CANCELLED, detail=run.detail, token=lease.check().token)

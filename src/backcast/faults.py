@@ -57,6 +57,9 @@ POINTS: tuple[str, ...] = (
     "gc.before-forget",
     "gc.after-forget",
     "gc.after-record",
+    "replay.after-fork",
+    "replay.before-flush",
+    "replay.after-flush",
 )
 
 _hook: Callable[[str], None] | None = None

@@ -27,6 +27,7 @@ from backcast.publish.decide import RestageNeeded
 from backcast.publish.job import PublishJob
 from backcast.publish.step import publish as publish_step
 from backcast.publish.undo import undo as undo_step
+from backcast.replaying import input_of, record_replay, transform_of
 from backcast.run import drift, restage, worker
 from backcast.run.compute import Compute
 from backcast.run.job import RunJob
@@ -110,6 +111,7 @@ class HeldRun:
         if run.state is RunState.RUNNING:
             self._hold_or_release(manifest, canary, release=release)
             run = stage_run(self._run_job(run, manifest, inputs))
+            record_replay(world, self.run_id, manifest, inputs)
         if run.state is RunState.RUNNING:
             self._judge_canary(run, manifest)
         if run.state is RunState.STAGED:
@@ -184,7 +186,7 @@ class HeldRun:
         """Which of the chunks the pipeline wants to be computed twice."""
         manifest = self.world.store().runs.manifest(self.run_id)
         number = min(manifest.settings.recompute, len(chunks))
-        if not number:
+        if not number or manifest.streamed is not None:
             return None
         names = spread([chunk.id for chunk in chunks], number)
         compute = replace(self._compute(manifest, current_inputs(manifest, amended)), shake=True)
@@ -249,7 +251,7 @@ class HeldRun:
         chunks = world.store().runs.chunks(self.run_id)
         pending = frozenset(each.chunk_id for each in chunks if each.state is not ChunkState.STAGED)
         for pin in inputs:
-            world.input(specs[pin.name]).check(pin, pending)
+            input_of(world, manifest, specs[pin.name]).check(pin, pending)
         drift.check_target(manifest, world.target(dataset), self.run_id)
 
     def _run_job(self, run: Run, manifest: Manifest, inputs: tuple[InputPin, ...]) -> RunJob:
@@ -269,13 +271,12 @@ class HeldRun:
 
     def _compute(self, manifest: Manifest, inputs: tuple[InputPin, ...]) -> Compute:
         specs = {each.name: each for each in self.world.pipeline(manifest.pipeline).inputs}
-
         return Compute(
             run_id=self.run_id,
             manifest=manifest,
             inputs=inputs,
-            input=lambda name: self.world.input(specs[name]),
-            transform=self.world.transform(manifest.pipeline),
+            input=lambda name: input_of(self.world, manifest, specs[name]),
+            transform=transform_of(self.world, self.run_id, manifest, inputs),
             engine=self.world.engine(),
         )
 

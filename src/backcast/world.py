@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -12,10 +13,11 @@ if TYPE_CHECKING:
     from backcast.model.archiving import ToArchive
     from backcast.model.diff import DiffRules
     from backcast.model.log import Ranges
-    from backcast.model.manifest import CodeIdentity
+    from backcast.model.manifest import CodeIdentity, InputPin, Manifest
     from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec, Relation
     from backcast.model.policy import Policy
     from backcast.model.quarantine import QuarantinedRecord
+    from backcast.model.replay import Replayed, ReplayPin
     from backcast.model.report import Probe
     from backcast.model.run import Holder
     from backcast.model.scope import Predicate
@@ -38,6 +40,35 @@ class Transform(Protocol):
 
     def apply(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
         """The transform's result. Raises ChunkFailed when user code raises or returns something else."""
+
+
+class ReplayedTransform(Transform, Protocol):
+    """A transform whose rows the replay computes, once for all jobs of a run."""
+
+    def told(self) -> Replayed | None:
+        """What the replay did; None while it has not come to its end."""
+
+
+class Replaying(Protocol):
+    """A declared stream, as a run can replay it."""
+
+    @property
+    def stream(self) -> StreamSpec: ...
+
+    def differences(self, job: Job) -> tuple[str, ...]:
+        """What makes its logic give other rows than a batch, a sentence each. Runs no job."""
+
+    def pin(self, before: datetime) -> ReplayPin:
+        """From which state of the live query: the newest that holds nothing from that moment on."""
+
+    def input(self, pin: ReplayPin) -> Input:
+        """Its topic, to be pinned from there and proven."""
+
+    def planning(self) -> Transform:
+        """The transform over the stream, to be looked at."""
+
+    def transform(self, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...]) -> ReplayedTransform:
+        """The transform of a run that replays it."""
 
 
 class World(Protocol):
@@ -109,6 +140,12 @@ class World(Protocol):
 
     def source(self, dataset: str) -> Source:
         """A declared table to be read, at any of its versions."""
+
+    def replaying(self, stream: str) -> Replaying:
+        """A declared stream whose result a run computes anew."""
+
+    def forget_replay(self, run_id: str) -> None:
+        """Remove what the run's replay has computed; no matter if it has nothing."""
 
     def input(self, spec: InputSpec) -> Input: ...
 

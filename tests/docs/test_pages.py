@@ -133,7 +133,8 @@ def test_every_point_at_which_a_process_may_die_has_an_answer() -> None:
     assert [point for point in POINTS if f"`{point}`" not in text] == []
     known = set(
         re.findall(
-            r"`((?:plan|run|stage|chunk|validate|publish|restage|undo|cancel|gc)\.(?:before|after)-[a-z-]+)`", text
+            r"`((?:plan|run|stage|chunk|validate|publish|restage|undo|cancel|gc|replay)\.(?:before|after)-[a-z-]+)`",
+            text,
         )
     )
     assert known == set(POINTS)
@@ -144,7 +145,7 @@ def test_every_finding_of_a_plan_is_explained() -> None:
     package = ROOT / "src" / "backcast"
     places = [*package.glob("plan/*.py"), *package.glob("targets/*/findings.py"), package / "project/request_check.py"]
     sources = "".join(path.read_text() for path in places)
-    families = "target|scope|input|code|schema|policy|overlap|request|budget|capacity"
+    families = "target|scope|input|code|schema|policy|overlap|request|budget|capacity|replay"
     codes = set(re.findall(rf'"((?:{families})\.[a-z0-9-]+)"', sources))
     assert len(codes) > 20
     assert sorted(code for code in codes if f"`{code}`" not in text) == []

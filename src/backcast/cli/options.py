@@ -74,6 +74,13 @@ class ScopeOptions:
     checkpoint: Annotated[
         str | None, Parameter(metavar="DIR", help="From where the stream with this checkpoint stands to the log's end.")
     ] = None
+    stream: Annotated[
+        str | None,
+        Parameter(metavar="NAME", help="Compute what this stream wrote anew, from its state if need be."),
+    ] = None
+    as_stream: Annotated[
+        bool, Parameter(help="With --stream: replay it as a stream also where a batch gives the same rows.")
+    ] = False
 
 
 @Parameter(name="*", group=WHY)

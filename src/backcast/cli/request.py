@@ -50,6 +50,8 @@ def to_request(pipeline: str, scope: ScopeOptions, why: WhyOptions, limits: Limi
         offsets=scope.offsets,
         record_time=scope.record_time,
         checkpoint=scope.checkpoint,
+        stream=scope.stream,
+        as_stream=scope.as_stream,
         affected=_affected(why.affected),
         kind=Kind(why.kind),
         reason=told(why.reason),

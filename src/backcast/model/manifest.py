@@ -12,6 +12,7 @@ from backcast.model.document import Document, later, sha256
 from backcast.model.finding import Finding
 from backcast.model.log import LogPin
 from backcast.model.need import ApprovalNeed, Budget
+from backcast.model.replay import ReplayPin
 from backcast.model.request import Request
 from backcast.model.rule import NO_GATES, Gates, Rule
 from backcast.model.scope import Predicate, Scope
@@ -188,6 +189,13 @@ class Manifest(Document):
     approval: Annotated[ApprovalNeed | None, later(None)] = None
     """None: the project has no policy, and nobody is asked."""
     budget: Annotated[Budget | None, later(None)] = None
+    replay: Annotated[ReplayPin | None, later(None)] = None
+    """None: no stream was named."""
+
+    @property
+    def streamed(self) -> ReplayPin | None:
+        """The replay whose query computes the rows; None when batch jobs do."""
+        return self.replay if self.replay is not None and self.replay.streamed else None
 
     def sha256(self) -> str:
         return sha256(self.canonical())

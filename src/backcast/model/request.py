@@ -42,6 +42,10 @@ class Request(Document):
     """Of a topic: `FROM..TO`, the times that records carry themselves."""
     checkpoint: Annotated[str | None, later(None)] = None
     """Of a topic: from where the stream with this checkpoint stands to the end of the log."""
+    stream: Annotated[str | None, later(None)] = None
+    """The live stream whose result is computed anew, from its own state where a batch would give other rows."""
+    as_stream: Annotated[bool, later(False)] = False
+    """Also where a batch would give the same."""
     retries: Annotated[str | None, later(None)] = None
     """The run whose quarantined records these offsets, or this window, hold."""
     affected: Annotated[int | None, later(None)] = None

@@ -16,6 +16,7 @@ from backcast.model.need import Budget
 from backcast.model.partitions import partition_value
 from backcast.model.pipeline import InputSpec, Job, PipelineSpec
 from backcast.model.policy import Policy, need_under, reach_of
+from backcast.model.replay import ReplayPin
 from backcast.model.request import Request
 from backcast.model.run import Run
 from backcast.model.scope import EVERYTHING, Scope
@@ -42,6 +43,7 @@ from backcast.plan.log_shape import (
 )
 from backcast.plan.pins import at_risk, pin_inputs, pin_target, read_windows
 from backcast.plan.rejecting import without_rejected
+from backcast.plan.replay import replay_findings
 from backcast.plan.rule_findings import Plain, RuleLook, look_at_rules
 from backcast.plan.why import why_findings
 from backcast.plan.windows import Partitioning, partitioning, requested_windows
@@ -80,6 +82,7 @@ class Planning:
     planned_by: tuple[str, ...] = ()
     room: Room = field(default_factory=Room)
     rules: RuleLook | None = None
+    replay: ReplayPin | None = None
 
     @property
     def asking(self) -> Policy | None:
@@ -139,6 +142,7 @@ def make_manifest(request: Request, planning: Planning) -> Manifest:
         findings=tuple(sorted(findings, key=lambda each: list(Severity).index(each.severity))),
         planned_at=planning.now,
         budget=budget,
+        replay=planning.replay,
     )
     if policy is None:
         return manifest
@@ -183,6 +187,7 @@ def _findings(request: Request, planning: Planning, found: _Found, needed: Mappi
         *look_at_rules(
             planning.settings, facts.identity.columns, inputs, planning.rules, _plain(planning, found, needed)
         ),
+        *replay_findings(planning.replay, found.shape.asked[0].start if found.shape.asked else planning.now),
         *why_findings(request, policy),
         *budget_findings(budget, guess),
         *room_findings(guess, len(found.shape.chunks), planning.room),

@@ -37,6 +37,19 @@ class LoadedTransform:
 
     def apply(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
         """The transform's result. Raises ChunkFailed when it raises or returns something else than a DataFrame."""
+        result = self._result(inputs, job)
+        if result.isStreaming:
+            raise ChunkFailed(f"{self.reference} returned a stream instead of a batch DataFrame", hint=_FIX)
+        return result
+
+    def streamed(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
+        """The same over inputs of which one is a stream: so is its result."""
+        result = self._result(inputs, job)
+        if not result.isStreaming:
+            raise ChunkFailed(f"{self.reference} makes no stream of its topic", hint=_FIX)
+        return result
+
+    def _result(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
         from pyspark.sql import DataFrame, SparkSession
 
         spark = next((frame.sparkSession for frame in inputs.values()), None) or SparkSession.active()
@@ -50,8 +63,6 @@ class LoadedTransform:
         if not isinstance(result, DataFrame):
             got = "None; is a `return` missing?" if result is None else type(result).__name__
             raise ChunkFailed(f"{self.reference} must return a DataFrame, got {got}", hint=_FIX, pipeline=self.pipeline)
-        if result.isStreaming:
-            raise ChunkFailed(f"{self.reference} returned a stream instead of a batch DataFrame", hint=_FIX)
         return result
 
     def _failed(self, error: Exception) -> BackcastError:

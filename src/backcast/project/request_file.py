@@ -60,6 +60,8 @@ class RequestConfig(Document):
     offsets: str | None = None
     record_time: str | None = None
     checkpoint: str | None = None
+    stream: str | None = None
+    as_stream: bool = False
     affected: Annotated[int, Field(ge=1, le=MOST)] | None = None
     max_rows: Annotated[int, Field(ge=1, le=MOST)] | None = None
     max_cost: Annotated[float, Field(ge=0, le=MOST)] | None = None
@@ -97,6 +99,8 @@ class RequestConfig(Document):
             offsets=self.offsets,
             record_time=self.record_time,
             checkpoint=self.checkpoint,
+            stream=self.stream,
+            as_stream=self.as_stream,
             affected=self.affected,
             max_rows=self.max_rows,
             max_cost=self.max_cost,

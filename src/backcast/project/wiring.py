@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import socket
 from contextlib import suppress
 from dataclasses import replace
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from backcast.ports.comparing import Comparer
     from backcast.ports.rules import RuleEngine
     from backcast.project.loading import LoadedTransform
+    from backcast.project.replaying import StreamReplay
     from backcast.project.rule_code import LoadedRules
     from backcast.sources.kafka.input import KafkaInput
     from backcast.store.sql import SqlStore
@@ -185,6 +187,16 @@ class Wiring:
         relation = self.project.relation(dataset)
         kind = DeltaReader if relation.format is TableFormat.DELTA else IcebergReader
         return kind(self.spark(), relation.table)
+
+    def replaying(self, stream: str) -> StreamReplay:
+        from backcast.project.replaying import StreamReplay
+
+        return StreamReplay(self, self.stream(stream))
+
+    def forget_replay(self, run_id: str) -> None:
+        from backcast.project.replaying import replay_folder
+
+        shutil.rmtree(replay_folder(self.project, run_id), ignore_errors=True)
 
     def input(self, spec: InputSpec) -> Input:
         from backcast.sources.tables import TableInput

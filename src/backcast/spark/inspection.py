@@ -115,16 +115,16 @@ def is_narrow(rows: DataFrame) -> bool:
         node = pending.pop()
         if node.getClass().getSimpleName() not in _NARROW:
             return False
-        pending += _items(node.children())
+        pending += items(node.children())
     return True
 
 
 def _leaves(analysed: Any) -> Iterator[Any]:
-    for plan in (analysed, *_items(analysed.subqueriesAll())):
-        yield from _items(plan.collectLeaves())
+    for plan in (analysed, *items(analysed.subqueriesAll())):
+        yield from items(plan.collectLeaves())
 
 
-def _items(sequence: Any) -> Iterator[Any]:
+def items(sequence: Any) -> Iterator[Any]:
     """The elements of a Scala sequence."""
     for index in range(sequence.size()):
         yield sequence.apply(index)

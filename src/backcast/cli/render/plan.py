@@ -17,6 +17,7 @@ from backcast.model.manifest import CodeIdentity, Estimate, InputPin, LivePolicy
 from backcast.model.need import Reach
 from backcast.model.pieces import pieces
 from backcast.model.pipeline import TableFormat
+from backcast.model.replay import ReplayPin
 from backcast.model.report import Plan
 from backcast.model.table import PublishMode
 
@@ -44,6 +45,7 @@ def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
             [
                 ("change", [*change_lines(manifest), *_now_there(manifest)]),
                 ("from", [line for pin in manifest.inputs for line in _input(pin, manifest)]),
+                ("replay", replay_lines(manifest.replay)),
                 ("code", _code(manifest.code)),
                 ("effort", _effort(manifest)),
                 ("checks", rule_lines(manifest)),
@@ -56,6 +58,22 @@ def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
         _findings(plan.findings),
         command(_next(plan)) if next_step else None,
     )
+
+
+def replay_lines(replay: ReplayPin | None) -> list[RenderableType]:
+    """How a stream's result is computed anew, and from which of its states."""
+    if replay is None:
+        return []
+    if not replay.streamed:
+        return [text(f"stream {replay.stream}, as a ", ("batch", STRONG), f": {replay.because}")]
+    state = "without state" if replay.batch is None else f"with its state after batch {replay.batch:,}"
+    waits = f"rows wait {duration(replay.delay_seconds)} of {replay.column} for late ones"
+    pace = "" if replay.most_per_trigger is None else f", {replay.most_per_trigger:,} records a batch at the most"
+    return [
+        text(f"stream {replay.stream}, as a ", ("stream", STRONG), f", {state}"),
+        f"{waits}{pace}",
+        text((f"because {replay.because}", QUIET)),
+    ]
 
 
 def rule_lines(manifest: Manifest) -> list[RenderableType]:

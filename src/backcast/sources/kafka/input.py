@@ -78,7 +78,7 @@ class KafkaInput:
         found = whole.topic.window_ranges(whole.facts, windows, slack, to_end=self.source.to_end)
         slices = {name: (window, found[name]) for name, window in windows.items()}
         since = moved(min(each.start for each in windows.values()), -slack[0])
-        return self._pinned(whole, owned_slices(slices), now, since)
+        return self.pinned(whole, owned_slices(slices), now, since)
 
     def pin_offsets(self, request: Request, window: Interval | None, now: datetime, most: int) -> InputPin:
         """Offsets that start below the log's and the archive's are missing ones; what is left is cut."""
@@ -94,14 +94,14 @@ class KafkaInput:
             )
             for number, each in enumerate(cut(ranges, parts), 1)
         }
-        pin = self._pinned(whole, slices, now, since)
+        pin = self.pinned(whole, slices, now, since)
         return _handing_over(pin, ranges, whole.facts) if request.kind is Kind.BOOTSTRAP else pin
 
     def whole(self) -> Whole:
         """The log and the archive as they are now."""
         return look(self.topic, self.source, self.archive, self.recorded)
 
-    def _pinned(self, whole: Whole, slices: Mapping[str, LogSlice], now: datetime, since: datetime | None) -> InputPin:
+    def pinned(self, whole: Whole, slices: Mapping[str, LogSlice], now: datetime, since: datetime | None) -> InputPin:
         """The pin of what these chunks read; `since` is the earliest record time that was looked up, if one was."""
         ranges = hull(each.ranges for each in slices.values())
         starts: dict[int, int] = {}

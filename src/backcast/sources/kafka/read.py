@@ -84,7 +84,7 @@ def _from_log(
         "maxRecordsPerPartition": str(_per_task(spark, wanted)),
     }
     frame = spark.read.format("kafka").options(**options).load()
-    return frame.selectExpr(*(f"{_column(name)} AS {quote(name)}" for name in RAW))
+    return frame.selectExpr(*(f"{raw_column(name)} AS {quote(name)}" for name in RAW))
 
 
 def _per_task(spark: SparkSession, ranges: Ranges) -> int:
@@ -93,5 +93,6 @@ def _per_task(spark: SparkSession, ranges: Ranges) -> int:
     return max(_LEAST_PER_TASK, -(-span(ranges) // tasks))
 
 
-def _column(name: str) -> str:
+def raw_column(name: str) -> str:
+    """A column of `decode.RAW` in the words of Spark's connector."""
     return "timestampType" if name == "timestamp_type" else quote(name)

@@ -1,0 +1,58 @@
+"""A stream replayed by a run: which state it starts from, how event time advances, and why it is no batch."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from backcast.model.document import Document, later
+
+
+class WatermarkStrategy(StrEnum):
+    """How event time advances while history goes by at full speed."""
+
+    BATCH = "batch"
+    """It does not: all rows of a window are there before it is computed, and none is late."""
+    BOUNDED = "bounded"
+    """As in the live stream: behind the newest row, by the declared delay."""
+
+
+class ReplayPin(Document):
+    """What a plan says about the replay of a stream. Part of the manifest."""
+
+    stream: str
+    strategy: WatermarkStrategy
+    because: str
+    """Why this strategy, in a sentence."""
+    checkpoint: str = ""
+    query_id: str = ""
+    batch: int | None = None
+    """It starts with the state after this batch of the live query; None: with no state, where the windows begin."""
+    positions: dict[int, int] = Field(default_factory=dict)
+    """What the live query had read by then: the next offset of each partition."""
+    column: str = ""
+    delay_seconds: Annotated[int, later(0)] = 0
+    most_per_trigger: Annotated[int | None, later(None)] = None
+    """Records that one batch takes at the most, so that windows do not all close at once."""
+
+    @property
+    def streamed(self) -> bool:
+        """Whether a streaming query computes the rows."""
+        return self.strategy is not WatermarkStrategy.BATCH
+
+
+class Replayed(Document):
+    """What a replay did, on record with its run."""
+
+    batches: int
+    seconds: float
+    """Both of the process that ended it, which may have gone on where another one died."""
+    event_seconds: float
+    """The event time that was asked for."""
+
+    @property
+    def speed(self) -> float:
+        """How many times faster than the events once happened."""
+        return self.event_seconds / self.seconds if self.seconds else 0.0

@@ -1,0 +1,241 @@
+"""The replay of a declared stream, wired: its topic, the pipeline's transform, and a query that comes to an end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backcast.errors import InvalidRequest
+from backcast.model.replay import Replayed, ReplayPin, WatermarkStrategy
+from backcast.model.scope import EVERYTHING
+from backcast.model.stream import StreamSpec, Watermark
+from backcast.model.time import Interval
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from backcast.model.manifest import InputPin, Manifest
+    from backcast.model.pipeline import Job
+    from backcast.ports import Input
+    from backcast.project.config import Project
+    from backcast.project.loading import LoadedTransform
+    from backcast.project.wiring import Wiring
+    from backcast.streams.replay import Replay
+
+_END_OF_TIME = "9999-01-01 00:00:00"
+
+
+@dataclass(frozen=True)
+class StreamReplay:
+    """The port `Replaying` over one stream of a project."""
+
+    wiring: Wiring
+    stream: StreamSpec
+
+    def pin(self, before: datetime) -> ReplayPin:
+        from backcast.streams.replay_start import start_before
+
+        watermark = self._watermark
+        found = start_before(self._checkpoint, self.stream.source.topic, before, watermark.delay)
+        return ReplayPin(
+            stream=self.stream.name,
+            strategy=WatermarkStrategy.BOUNDED,
+            because="",
+            checkpoint=str(self._checkpoint),
+            query_id="" if found is None else found.query_id,
+            batch=None if found is None else found.batch,
+            positions={} if found is None else found.positions,
+            column=watermark.column,
+            delay_seconds=int(watermark.delay.total_seconds()),
+            most_per_trigger=self.stream.most_per_trigger,
+        )
+
+    def differences(self, job: Job) -> tuple[str, ...]:
+        from backcast.spark.streaming_plan import differences
+
+        return differences(self.planned(self._tables(), job))
+
+    def input(self, pin: ReplayPin) -> Input:
+        from backcast.sources.kafka.replayed import ReplayedInput
+
+        return ReplayedInput(self.wiring.log_input(self.stream.input, self.stream.source), pin.positions)
+
+    def planning(self) -> PlannedReplay:
+        return PlannedReplay(self)
+
+    def transform(self, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...]) -> ReplayedTransform:
+        return ReplayedTransform(self, run_id, manifest, inputs)
+
+    def planned(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
+        """The transform's result over the topic as a stream that is never started."""
+        from backcast.sources.kafka.streaming import stream_records, stream_rows
+
+        wiring, source = self.wiring, self.stream.source
+        access = wiring.project.kafka_access(source.name)
+        rows = stream_rows(
+            stream_records(wiring.spark(), access, source, "earliest", self.stream.most_per_trigger), access, source
+        )
+        marked = rows if self.stream.watermark is None else _marked(rows, self.stream.watermark)
+        return self.user_code.streamed({**inputs, self.stream.input: marked}, job)
+
+    def _tables(self) -> dict[str, DataFrame]:
+        """The other inputs, as they are now."""
+        others = [each for each in self.stream.pipeline.inputs if each.name != self.stream.input]
+        opened = {each.name: self.wiring.source(each.dataset.name) for each in others}
+        return {name: source.read(source.facts().version, EVERYTHING) for name, source in opened.items()}
+
+    @cached_property
+    def user_code(self) -> LoadedTransform:
+        return self.wiring.transform(self.stream.pipeline.name)
+
+    @property
+    def _watermark(self) -> Watermark:
+        if self.stream.watermark is None:
+            raise InvalidRequest(
+                f"stream {self.stream.name} declares no watermark: nobody can say when its windows are closed",
+                hint=f"declare `watermark` under streams.{self.stream.name}",
+            )
+        return self.stream.watermark
+
+    @property
+    def _checkpoint(self) -> Path:
+        if "://" in self.stream.checkpoint:
+            hint = "copy it to a folder of this machine and declare that"
+            raise InvalidRequest(f"{self.stream.checkpoint}: only checkpoints on a local disk can be read", hint=hint)
+        return Path(self.stream.checkpoint)
+
+
+@dataclass(frozen=True)
+class PlannedReplay:
+    """The transform over the stream, for a plan: it is looked at, never started."""
+
+    of: StreamReplay
+
+    @property
+    def reference(self) -> str:
+        return self.of.user_code.reference
+
+    @property
+    def version(self) -> str:
+        return self.of.user_code.version
+
+    def apply(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
+        return self.of.planned(inputs, job)
+
+
+@dataclass(frozen=True)
+class ReplayedTransform:
+    """The transform, whose rows the replay has computed: a job picks its own out of them."""
+
+    of: StreamReplay
+    run_id: str
+    manifest: Manifest
+    inputs: tuple[InputPin, ...]
+
+    @property
+    def reference(self) -> str:
+        return self.of.user_code.reference
+
+    @property
+    def version(self) -> str:
+        return self.of.user_code.version
+
+    def apply(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
+        """Runs the replay first, unless an earlier job has."""
+        return self.replay(inputs, job).rows()
+
+    def told(self) -> Replayed | None:
+        """What the replay did; None while it has not."""
+        done = replay_folder(self.of.wiring.project, self.run_id) / "done.json"
+        return Replayed.model_validate_json(done.read_text()) if done.exists() else None
+
+    def replay(self, inputs: Mapping[str, DataFrame], job: Job) -> Replay:
+        from backcast.streams.replay import Replay
+
+        windows = self.manifest.scope.windows
+        whole = Interval(start=min(each.start for each in windows), end=max(each.end for each in windows))
+        # The query serves all jobs: what it is told must not depend on which of them comes first.
+        job = replace(job, window=whole)
+        others = {name: frame for name, frame in inputs.items() if name != self.of.stream.input}
+        return Replay(
+            folder=replay_folder(self.of.wiring.project, self.run_id),
+            ends={each.partition: each.end for each in self._topic},
+            topic=self.of.stream.source.topic,
+            streamed=lambda sentinels: self._streamed(sentinels, others, job),
+            sentinel=self._write_sentinel,
+            begin=self._begin,
+            event_seconds=(whole.end - whole.start).total_seconds(),
+        )
+
+    def _streamed(self, sentinels: Path, others: Mapping[str, DataFrame], job: Job) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        spark, watermark = self.of.wiring.spark(), self._watermark
+        rows = self._rows()
+        ends = spark.readStream.schema(rows.schema).parquet(str(sentinels))
+        marked = _marked(rows.unionByName(ends), watermark)
+        # It must mention event time: any other filter is pushed below the watermark, which then never moves.
+        before_the_end = F.coalesce(F.col(watermark.column) < F.lit(_END_OF_TIME).cast("timestamp"), F.lit(True))
+        return self.of.user_code.streamed({**others, self.of.stream.input: marked.where(before_the_end)}, job)
+
+    def _rows(self) -> DataFrame:
+        """Of the pinned offsets, however far the log goes by now."""
+        from pyspark.sql import functions as F
+
+        from backcast.sources.kafka.streaming import stream_records, stream_rows
+
+        source, wiring, pin = self.of.stream.source, self.of.wiring, self._pin
+        access = wiring.project.kafka_access(source.name)
+        first = {each.partition: each.start for each in self._topic}
+        records = stream_records(wiring.spark(), access, source, first, pin.most_per_trigger)
+        wanted = [
+            f"(partition = {each.partition} AND offset >= {each.start} AND offset < {each.end})" for each in self._topic
+        ]
+        return stream_rows(records.where(F.expr(" OR ".join(wanted) or "false")), access, source)
+
+    def _write_sentinel(self, folder: Path) -> None:
+        """One row without values, behind the end of every window."""
+        from pyspark.sql import functions as F
+
+        schema = self._rows().schema
+        columns = [
+            F.lit(_END_OF_TIME).cast("timestamp").cast(each.dataType).alias(each.name)
+            if each.name == self._watermark.column
+            else F.lit(None).cast(each.dataType).alias(each.name)
+            for each in schema.fields
+        ]
+        self.of.wiring.spark().range(1).select(*columns).coalesce(1).write.parquet(str(folder))
+
+    def _begin(self, into: Path) -> None:
+        from backcast.streams.replay_start import begin
+
+        if self._pin.batch is not None:
+            begin(Path(self._pin.checkpoint), self._pin.batch, into)
+
+    @property
+    def _watermark(self) -> Watermark:
+        return Watermark(self._pin.column, timedelta(seconds=self._pin.delay_seconds))
+
+    @property
+    def _topic(self) -> Any:
+        log = next(each.log for each in self.inputs if each.name == self.of.stream.input)
+        return () if log is None else log.ranges
+
+    @property
+    def _pin(self) -> ReplayPin:
+        if self.manifest.replay is None:
+            raise InvalidRequest(f"run {self.run_id} replays no stream")
+        return self.manifest.replay
+
+
+def replay_folder(project: Project, run_id: str) -> Path:
+    """Where a run keeps what its replay has computed."""
+    return project.root / ".backcast" / "replays" / run_id
+
+
+def _marked(rows: DataFrame, watermark: Watermark) -> DataFrame:
+    return rows.withWatermark(watermark.column, f"{int(watermark.delay.total_seconds())} seconds")

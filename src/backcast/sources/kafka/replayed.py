@@ -1,0 +1,80 @@
+"""A topic that a streaming query reads on behalf of a run: pinned from the stream's position, proven by a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from backcast.model.coverage import Coverage
+from backcast.model.log import LogSlice, OffsetRange, Ranges, hull
+from backcast.model.manifest import InputPin
+from backcast.model.table import TableIdentity
+from backcast.model.time import Interval
+from backcast.ports import Reading
+from backcast.sources.kafka.asked import without_event_time
+from backcast.sources.kafka.input import KafkaInput
+from backcast.sources.kafka.job import LogRows
+
+if TYPE_CHECKING:
+    from backcast.model.log import TopicFacts
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedInput:
+    """The port Input over a topic that is replayed as a whole. Its first chunk answers for every offset."""
+
+    topic: KafkaInput
+    positions: Mapping[int, int]
+    """From where; a partition that is not named, and all of them when none is, from where the windows begin."""
+
+    def identity(self) -> TableIdentity:
+        return self.topic.identity()
+
+    def pin(self, windows: Mapping[str, Interval], now: datetime) -> InputPin:
+        source = self.topic.source
+        if source.time is None:
+            raise without_event_time(source)
+        whole, slack = self.topic.whole(), (source.slack_before, source.slack_after)
+        found = whole.topic.window_ranges(whole.facts, windows, slack, to_end=source.to_end)
+        first = min(windows, key=lambda name: windows[name].start)
+        ranges = self._from_position(hull(found.values()), whole.facts)
+        event_time = Interval(
+            start=min(each.start for each in windows.values()), end=max(each.end for each in windows.values())
+        )
+        slices = {name: LogSlice(ranges=(), owned=()) for name in windows}
+        slices[first] = LogSlice(ranges=ranges, owned=tuple(each for each in ranges if each.span), window=event_time)
+        return self.topic.pinned(whole, slices, now, None)
+
+    def check(self, pin: InputPin, chunks: frozenset[str]) -> None:
+        self.topic.check(pin, chunks)
+
+    def read(self, pin: InputPin, windows: Mapping[str, Interval]) -> Reading:
+        """No rows: the query has them. The job of the first chunk tells what became of every offset."""
+        log = pin.log
+        answering = {} if log is None else {name: each for name, each in windows.items() if log.slices[name].owned}
+        nothing = self.topic.read(pin, {}).rows
+        if not answering:
+            return Reading(nothing)
+        found = self.topic.read(pin, answering).log
+        return Reading(nothing, _Scanned(found.job, (), found.counted) if isinstance(found, LogRows) else found)
+
+    def _from_position(self, ranges: Ranges, facts: TopicFacts) -> Ranges:
+        ends = {each.partition: each.end for each in ranges}
+        starts = {each.partition: each.start for each in ranges} | dict(self.positions)
+        pairs = [(each.partition, starts.get(each.partition, each.log_start)) for each in facts.partitions]
+        return tuple(
+            OffsetRange(partition=number, start=start, end=max(start, ends.get(number, start)))
+            for number, start in pairs
+        )
+
+
+class _Scanned(LogRows):
+    """Nothing was counted while rows went by: the query's batches are not this job's."""
+
+    __slots__ = ()
+
+    def proof(self) -> tuple[Coverage, int]:
+        layers = [self.job.coverage(number, None)[0] for number in range(len(self.job.owned))]
+        return sum(layers, Coverage()), self.job.handed_over()
