@@ -45,6 +45,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "note": "Add a sentence to the history of a run.",
         "keys new": "Make a pair of keys that evidence is signed with.",
     },
+    "Streams": {
+        "stream start": "Run a declared stream until it is stopped.",
+        "stream stop": "Stop a stream behind the batch that is under way.",
+        "stream status": "Say where a stream stands: position, lag, batches.",
+        "stream list": "List the declared streams.",
+    },
     "Kafka": {
         "kafka offsets": "Say which offsets of a topic a moment falls on.",
         "kafka window": "Find the offsets that hold a window of event time.",
@@ -62,6 +68,7 @@ FAMILIES: dict[str, str] = {
     "request": "Requests as files in git.",
     "keys": "Keys that evidence is signed with.",
     "kafka": "Look at a declared topic; nothing is changed.",
+    "stream": "Live queries: run them, stop them, see where they stand.",
     "quarantine": "Records that could not be decoded, and those that a transform rejected.",
 }
 """First words of commands that have two."""

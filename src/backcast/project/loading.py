@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backcast.errors import BackcastError, ChunkFailed, ConfigError, InvalidRequest, SparkFailed
+from backcast.model.states import Execution
 from backcast.project.archives import archive_transform, archived_source
 from backcast.project.modules import ProjectModules, hashes
 from backcast.project.problems import suggestion
@@ -50,7 +51,7 @@ class LoadedTransform:
         if not isinstance(result, DataFrame):
             got = "None; is a `return` missing?" if result is None else type(result).__name__
             raise ChunkFailed(f"{self.reference} must return a DataFrame, got {got}", hint=_FIX, pipeline=self.pipeline)
-        if result.isStreaming:
+        if result.isStreaming and job.execution is not Execution.LIVE:
             raise ChunkFailed(f"{self.reference} returned a stream instead of a batch DataFrame", hint=_FIX)
         return result
 
