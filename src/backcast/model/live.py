@@ -138,9 +138,9 @@ class StreamStatus(Document):
 
 def stream_lease(name: str) -> str:
     """The lease of the process that runs a stream: nobody else may write for it."""
-    return f"stream:{name}"
+    return f"stream/{name}"
 
 
 def freeze_lease(table: str) -> str:
     """The lease of a run during which no stream of ours writes to the table."""
-    return f"freeze:{table}"
+    return f"freeze/{table}"
