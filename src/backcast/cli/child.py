@@ -16,6 +16,7 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from backcast.cli.checkpoints import performed
 from backcast.cli.protocol import DIFF_SAMPLES, Job, Message, RunVerb
 from backcast.errors import BackcastError
 from backcast.model.masking import without_secrets
@@ -122,6 +123,10 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
         case "stream-start":
             with Signals() as heard:
                 return control.stream_start(**given, asked=heard, on_progress=on_progress)
+        case "checkpoint-verify":
+            return control.checkpoint_prove(given["checkpoint"])
+        case "checkpoint-restore" | "checkpoint-fork" | "checkpoint-rewind":
+            return performed(control, job.verb, given)
         case _:
             return _perform_on_run(control, job.verb, given, on_progress)
 

@@ -24,8 +24,19 @@ RunVerb = Literal[
     "quarantine-retry",
 ]
 """About one run, which exists."""
+CheckpointVerb = Literal["checkpoint-verify", "checkpoint-restore", "checkpoint-fork", "checkpoint-rewind"]
 Verb = Literal[
-    RunVerb, "plan", "gc", "archive", "kafka-window", "verify-witness", "check", "compare", "doctor", "stream-start"
+    RunVerb,
+    CheckpointVerb,
+    "plan",
+    "gc",
+    "archive",
+    "kafka-window",
+    "verify-witness",
+    "check",
+    "compare",
+    "doctor",
+    "stream-start",
 ]
 VERBS: tuple[str, ...] = get_args(Verb)
 COMMITTING: frozenset[str] = frozenset({"publish", "undo", "archive"})
