@@ -45,7 +45,9 @@ from backcast.spark.gateway import jvm_errors
 from backcast.verbs.approving import ApprovingVerbs
 from backcast.verbs.attesting import AttestingVerbs
 from backcast.verbs.checking import CheckingVerbs
+from backcast.verbs.checkpoints import CheckpointVerbs
 from backcast.verbs.comparing import ComparingVerbs
+from backcast.verbs.streaming import StreamingVerbs
 from backcast.verbs.topics import TopicVerbs
 from backcast.verbs.watching import WatchingVerbs
 
@@ -63,7 +65,16 @@ Probes = list["Probe"]
 _CANCEL_WAIT = 120.0
 
 
-class ControlPlane(ApprovingVerbs, AttestingVerbs, CheckingVerbs, ComparingVerbs, TopicVerbs, WatchingVerbs):
+class ControlPlane(
+    ApprovingVerbs,
+    AttestingVerbs,
+    CheckingVerbs,
+    CheckpointVerbs,
+    ComparingVerbs,
+    StreamingVerbs,
+    TopicVerbs,
+    WatchingVerbs,
+):
     """The verbs over one project: the flow here, the others by theme in `verbs/`.
 
     Every method can be repeated after a crash and continues where the last one stopped.

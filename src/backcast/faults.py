@@ -62,6 +62,15 @@ POINTS: tuple[str, ...] = (
     "replay.after-flush",
 )
 
+STREAM_POINTS: tuple[str, ...] = (
+    "stream.before-intent",
+    "stream.after-intent",
+    "stream.before-commit",
+    "stream.after-commit",
+    "stream.after-record",
+)
+"""Of a live stream, which is no run: its own tests try them."""
+
 _hook: Callable[[str], None] | None = None
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Store, Target
     from backcast.ports.comparing import Comparer
     from backcast.ports.rules import RuleCode, RuleEngine
+    from backcast.ports.streams import LiveQuery, StreamReader
 
 
 class Transform(Protocol):
@@ -89,6 +90,12 @@ class World(Protocol):
 
     def streams(self) -> tuple[str, ...]:
         """Names of the declared streams."""
+
+    def stream_reader(self) -> StreamReader:
+        """What is on record about streams. Makes no store, and needs neither Spark nor user code."""
+
+    def live_query(self, stream: StreamSpec) -> LiveQuery:
+        """A declared stream, ready to run. Loads user code and starts Spark; touches nothing."""
 
     def policy(self) -> Policy | None:
         """Who must agree to a run, as the project says now; None when it does not say."""

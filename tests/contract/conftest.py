@@ -11,6 +11,7 @@ pytest.register_assert_rewrite(
     "backcast.testing.store_contract",
     "backcast.testing.store_history_contract",
     "backcast.testing.store_opening_contract",
+    "backcast.testing.store_stream_contract",
 )
 
 

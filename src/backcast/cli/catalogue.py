@@ -45,6 +45,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "note": "Add a sentence to the history of a run.",
         "keys new": "Make a pair of keys that evidence is signed with.",
     },
+    "Streams": {
+        "stream start": "Run a declared stream until it is stopped.",
+        "stream stop": "Stop a stream behind the batch that is under way.",
+        "stream status": "Say where a stream stands: position, lag, batches.",
+        "stream list": "List the declared streams.",
+    },
     "Kafka": {
         "kafka offsets": "Say which offsets of a topic a moment falls on.",
         "kafka window": "Find the offsets that hold a window of event time.",
@@ -54,6 +60,16 @@ GROUPS: dict[str, dict[str, str]] = {
         "quarantine show": "Show the records that a run set aside, and why.",
         "quarantine retry": "Take records that a run set aside up again, in a new run.",
     },
+    "Checkpoints": {
+        "checkpoint inspect": "Show batches, positions, watermark and state of a checkpoint.",
+        "checkpoint history": "Show a checkpoint batch by batch.",
+        "checkpoint verify": "Find damaged files, and say what Spark would make of them.",
+        "checkpoint diff": "Compare two checkpoints, or one with a backup of it.",
+        "checkpoint backup": "Copy a checkpoint, with hashes, also while its stream runs.",
+        "checkpoint restore": "Put a backup in the place of a checkpoint, which is kept aside.",
+        "checkpoint fork": "Make a new checkpoint with a new query id out of another.",
+        "checkpoint rewind": "Let a stream go on after an earlier batch, state included.",
+    },
 }
 
 SUMMARIES: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
@@ -62,6 +78,8 @@ FAMILIES: dict[str, str] = {
     "request": "Requests as files in git.",
     "keys": "Keys that evidence is signed with.",
     "kafka": "Look at a declared topic; nothing is changed.",
+    "stream": "Live queries: run them, stop them, see where they stand.",
+    "checkpoint": "Checkpoints of Structured Streaming queries, ours or anybody's.",
     "quarantine": "Records that could not be decoded, and those that a transform rejected.",
 }
 """First words of commands that have two."""

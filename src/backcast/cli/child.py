@@ -14,14 +14,16 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from backcast.cli.checkpoints import performed
 from backcast.cli.protocol import DIFF_SAMPLES, Job, Message, RunVerb
 from backcast.errors import BackcastError
 from backcast.model.masking import without_secrets
 
 if TYPE_CHECKING:
     from backcast.control import ControlPlane
+    from backcast.model.live import Stop
     from backcast.model.report import OnProgress, Progress
 
 _GRACE_SECONDS = 20.0
@@ -118,6 +120,13 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
             return control.compare(**given)
         case "doctor":
             return control.doctor()
+        case "stream-start":
+            with Signals() as heard:
+                return control.stream_start(**given, asked=heard, on_progress=on_progress)
+        case "checkpoint-verify":
+            return control.checkpoint_prove(given["checkpoint"])
+        case "checkpoint-restore" | "checkpoint-fork" | "checkpoint-rewind":
+            return performed(control, job.verb, given)
         case _:
             return _perform_on_run(control, job.verb, given, on_progress)
 
@@ -194,6 +203,33 @@ def _leave(busy: threading.Event) -> NoReturn:
             os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.1)
     os._exit(1)
+
+
+class Signals:
+    """While a stream runs, the first signal asks it to stop behind its batch, the second in the middle of it."""
+
+    def __init__(self) -> None:
+        self._heard = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def __call__(self) -> Stop | None:
+        """Listens from the first call on: Spark, which starts before it, puts a handler of its own in place."""
+        from backcast.model.live import Stop
+
+        if not self._before and threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._before[number] = signal.signal(number, self._hear)
+        return (None, Stop.BOUNDARY, Stop.NOW)[min(self._heard, 2)]
+
+    def _hear(self, _signal: int, _frame: object) -> None:
+        self._heard += 1
 
 
 def _stop(_signal: int, _frame: object) -> NoReturn:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from backcast.cli.locate import log_file, private_folder, short_path
 from backcast.cli.protocol import BUG, Job, Message
@@ -34,15 +35,30 @@ class Detached:
 
 def detach(project: Path, profile: str | None, run_id: str, *, yes: bool = False) -> Detached:
     """Start the run in a session of its own and return at once. Raises LeaseHeld when one is at work already."""
-    log = log_file(project, "run")
     job = Job("run", {"run_id": run_id, "yes": yes}, str(project), profile, detached=True)
+    return _let_go(project, job, run_id, f"backcast wait {run_id}")
+
+
+def detach_stream(project: Path, profile: str | None, name: str, **arguments: Any) -> Detached:
+    """The same with a stream."""
+    job = Job("stream-start", {"name": name, **arguments}, str(project), profile, detached=True)
+    return _let_go(project, job, stream_work(name), f"backcast stream status {name}")
+
+
+def stream_work(name: str) -> str:
+    """Under which the child of a stream is known here; no run id has a dot."""
+    return f"stream.{quote(name, safe='')}"
+
+
+def _let_go(project: Path, job: Job, run_id: str, look: str) -> Detached:
+    log = log_file(project, job.verb)
     path = _messages(project, run_id)
     with path.open("ab") as messages, log.open("ab") as output:
         try:
             # The lock belongs to the open file, which the child inherits: it holds until the child ends.
             fcntl.flock(messages, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise LeaseHeld(f"a detached process works on {run_id}", hint=f"backcast wait {run_id}") from None
+            raise LeaseHeld(f"a detached process works on {run_id}", hint=look) from None
         messages.truncate(0)
         messages.write(json.dumps({"log": short_path(log)}).encode() + b"\n")
         messages.flush()

@@ -24,6 +24,7 @@ RequestFile = Annotated[
     Path | None, Parameter(name="--request", metavar="FILE", help="Read pipeline, scope, reason and budget from here.")
 ]
 PipelineName = Annotated[str, Parameter(help="Name of a pipeline in backcast.yaml.")]
+StreamName = Annotated[str, Parameter(help="Name of a stream in backcast.yaml.")]
 TopicName = Annotated[str, Parameter(help="A source of backcast.yaml, or the topic that one of them reads.")]
 
 

@@ -50,7 +50,9 @@ class ProgressView:
             done, total = document["done"], document["total"] or None
             if total is None:
                 self._bar.reset(self._task, total=None)
-            label = _WORDS.get(document["step"], document["step"])
+            step = document["step"]
+            # A stream has no chunks to count: where it stands is in its words.
+            label = document["message"] if step == "stream" else _WORDS.get(step, step)
             self._bar.update(self._task, description=label, completed=done, total=total)
             self._bar.update(self._task, count=counted(document), pace=pace(document))
         elif self._is_due(document):

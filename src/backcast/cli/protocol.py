@@ -24,7 +24,20 @@ RunVerb = Literal[
     "quarantine-retry",
 ]
 """About one run, which exists."""
-Verb = Literal[RunVerb, "plan", "gc", "archive", "kafka-window", "verify-witness", "check", "compare", "doctor"]
+CheckpointVerb = Literal["checkpoint-verify", "checkpoint-restore", "checkpoint-fork", "checkpoint-rewind"]
+Verb = Literal[
+    RunVerb,
+    CheckpointVerb,
+    "plan",
+    "gc",
+    "archive",
+    "kafka-window",
+    "verify-witness",
+    "check",
+    "compare",
+    "doctor",
+    "stream-start",
+]
 VERBS: tuple[str, ...] = get_args(Verb)
 COMMITTING: frozenset[str] = frozenset({"publish", "undo", "archive"})
 """After these, a child that died without an answer leaves the outcome unknown."""

@@ -49,6 +49,18 @@ def lineage_values(
         _versions(pin for pin in inputs if not pin.windowed),
         manifest.request.reason or None,
     )
+    return _named(values, columns)
+
+
+def live_values(
+    stream: str, transform: str, version: str, read: str, tables: str | None, columns: tuple[Column, ...]
+) -> dict[str, Stamped]:
+    """The same of a batch of a stream: which part of the topic it read, and which versions of its tables."""
+    values = (stream, transform, version, Execution.LIVE.value, read, None, None, tables, None)
+    return _named(values, columns)
+
+
+def _named(values: tuple[Stamped, ...], columns: tuple[Column, ...]) -> dict[str, Stamped]:
     types = {column.name: column.type for column in columns}
     named = zip(LINEAGE_COLUMNS, values, strict=True)
     return {name: _fitted(value, types[name]) for name, value in named if name in types}

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from backcast.model.run import Chunk, Effect, Event, Holder, Lease, Publication, Run, StageRecord
     from backcast.model.states import EffectState, RunState
     from backcast.model.verdict import Verdict
+    from backcast.ports.streams import StreamStore
 
 
 class RunReader(Protocol):
@@ -129,9 +130,10 @@ class Leases(Protocol):
 
 
 class Store(Protocol):
-    """The four parts of one database."""
+    """The parts of one database."""
 
     runs: RunStore
     chunks: ChunkLedger
     effects: EffectLog
     leases: Leases
+    streams: StreamStore

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from backcast.errors import UnknownName
 
 if TYPE_CHECKING:
+    from backcast.model.live import LiveBatch, LiveStep, LiveStream, Stop
     from backcast.model.manifest import Manifest
     from backcast.model.run import Chunk, Event, Lease, Publication, Run, StageRecord
     from backcast.model.verdict import Verdict
@@ -53,6 +54,22 @@ class NoRuns:
 
     def workers(self, run_id: str) -> list[Lease]:
         return []
+
+
+class NoStreams:
+    """A `StreamReader` that knows no stream."""
+
+    def stream(self, name: str) -> LiveStream | None:
+        return None
+
+    def batches(self, name: str, limit: int) -> list[LiveBatch]:
+        return []
+
+    def steps(self, name: str) -> list[LiveStep]:
+        return []
+
+    def asked(self, name: str) -> Stop | None:
+        return None
 
 
 def _unknown(run_id: str) -> NoReturn:

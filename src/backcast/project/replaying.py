@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -40,12 +41,12 @@ class StreamReplay:
         from backcast.streams.replay_start import start_before
 
         watermark = self._watermark
-        found = start_before(self._checkpoint, self.stream.source.topic, before, watermark.delay)
+        found = start_before(self.stream.checkpoint, self.stream.source.topic, before, watermark.delay)
         return ReplayPin(
             stream=self.stream.name,
             strategy=WatermarkStrategy.BOUNDED,
             because="",
-            checkpoint=str(self._checkpoint),
+            checkpoint=self.stream.checkpoint,
             query_id="" if found is None else found.query_id,
             batch=None if found is None else found.batch,
             positions={} if found is None else found.positions,
@@ -72,15 +73,17 @@ class StreamReplay:
 
     def planned(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
         """The transform's result over the topic as a stream that is never started."""
-        from backcast.sources.kafka.streaming import stream_records, stream_rows
-
-        wiring, source = self.wiring, self.stream.source
-        access = wiring.project.kafka_access(source.name)
-        rows = stream_rows(
-            stream_records(wiring.spark(), access, source, "earliest", self.stream.most_per_trigger), access, source
-        )
+        rows = self.topic("earliest")
         marked = rows if self.stream.watermark is None else _marked(rows, self.stream.watermark)
         return self.user_code.streamed({**inputs, self.stream.input: marked}, job)
+
+    def topic(self, starting: str) -> DataFrame:
+        """Decoded as the live query decodes it, without an end."""
+        from backcast.sources.kafka.streaming import KafkaStream
+
+        access = self.wiring.project.kafka_access(self.stream.source.name)
+        most = self.stream.most_per_trigger
+        return KafkaStream(self.wiring.spark(), access, self.stream.source, starting, most).frame()
 
     def _tables(self) -> dict[str, DataFrame]:
         """The other inputs, as they are now."""
@@ -100,13 +103,6 @@ class StreamReplay:
                 hint=f"declare `watermark` under streams.{self.stream.name}",
             )
         return self.stream.watermark
-
-    @property
-    def _checkpoint(self) -> Path:
-        if "://" in self.stream.checkpoint:
-            hint = "copy it to a folder of this machine and declare that"
-            raise InvalidRequest(f"{self.stream.checkpoint}: only checkpoints on a local disk can be read", hint=hint)
-        return Path(self.stream.checkpoint)
 
 
 @dataclass(frozen=True)
@@ -184,18 +180,12 @@ class ReplayedTransform:
 
     def _rows(self) -> DataFrame:
         """Of the pinned offsets, however far the log goes by now."""
-        from pyspark.sql import functions as F
+        from backcast.sources.kafka.job import among
 
-        from backcast.sources.kafka.streaming import stream_records, stream_rows
-
-        source, wiring, pin = self.of.stream.source, self.of.wiring, self._pin
-        access = wiring.project.kafka_access(source.name)
-        first = {each.partition: each.start for each in self._topic}
-        records = stream_records(wiring.spark(), access, source, first, pin.most_per_trigger)
-        wanted = [
-            f"(partition = {each.partition} AND offset >= {each.start} AND offset < {each.end})" for each in self._topic
-        ]
-        return stream_rows(records.where(F.expr(" OR ".join(wanted) or "false")), access, source)
+        first = {str(each.partition): each.start for each in self._topic}
+        wanted = tuple(each for each in self._topic if each.span)
+        rows = self.of.topic(json.dumps({self.of.stream.source.topic: first}))
+        return rows.where(among(wanted) if wanted else "false")
 
     def _write_sentinel(self, folder: Path) -> None:
         """One row without values, behind the end of every window."""
@@ -214,7 +204,7 @@ class ReplayedTransform:
         from backcast.streams.replay_start import begin
 
         if self._pin.batch is not None:
-            begin(Path(self._pin.checkpoint), self._pin.batch, into)
+            begin(self._pin.checkpoint, self._pin.batch, into)
 
     @property
     def _watermark(self) -> Watermark:

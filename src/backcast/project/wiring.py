@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Target
     from backcast.ports.comparing import Comparer
     from backcast.ports.rules import RuleEngine
+    from backcast.ports.streams import LiveQuery, StreamReader
     from backcast.project.loading import LoadedTransform
     from backcast.project.replaying import StreamReplay
     from backcast.project.rule_code import LoadedRules
@@ -69,6 +70,19 @@ class Wiring:
 
     def streams(self) -> tuple[str, ...]:
         return tuple(self.project.config.streams)
+
+    def stream_reader(self) -> StreamReader:
+        """The store for looking only, as `reader` has it."""
+        from backcast.project.no_runs import NoStreams
+
+        self.reader()
+        store = self._store or self._reader
+        return NoStreams() if store is None else store.streams
+
+    def live_query(self, stream: StreamSpec) -> LiveQuery:
+        from backcast.project.streaming import live_query
+
+        return live_query(self, stream)
 
     def policy(self) -> Policy | None:
         """As the file is now: who changes it need not start anything anew."""

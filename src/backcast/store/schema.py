@@ -17,7 +17,7 @@ from sqlalchemy import (
 
 from backcast.store.dialect import Instant
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Every schema this code can upgrade from, oldest first; the last is what it works with."""
 
 VERSION_TABLE = "store_version"
@@ -159,4 +159,34 @@ tokens = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("value", BigInteger, nullable=False),
+)
+
+streams = Table(
+    "streams",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("document", Text, nullable=False),
+    Column("asked", Text, nullable=False),
+)
+"""`document` is empty for a stream that was asked something before it was ever started."""
+
+stream_batches = Table(
+    "stream_batches",
+    metadata,
+    Column("stream", Name, primary_key=True),
+    Column("query_id", Text, primary_key=True),
+    Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Instant, nullable=False),
+    Column("document", Text, nullable=False),
+    Index("stream_batches_by_time", "stream", "at"),
+)
+
+stream_steps = Table(
+    "stream_steps",
+    metadata,
+    Column("stream", Name, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at", Instant, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("data", Text, nullable=False),
 )

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
-import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from uuid import uuid4
 
-from backcast.errors import Drifted, InvalidRequest
+from backcast.errors import Drifted, InvalidRequest, Refused
+from backcast.streams.checkpoint.copying import copy_files, up_to, write_id
+from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.point import Point, find_batch
 
-_VERSION = "v1"
 _VOID = "-"
-_STATE_VERSION = re.compile(r"\.?(\d+)(?:_[0-9a-f-]+)?\.(?:delta|snapshot|zip|changelog)(?:\.crc)?")
+_HEAD = 2
+"""Lines of an offset log before those of its sources: version and metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,72 +27,39 @@ class Start:
     positions: dict[int, int]
 
 
-def start_before(folder: Path, topic: str, moment: datetime, delay: timedelta) -> Start | None:
-    """The newest such batch; None when the checkpoint has none.
-
-    What was read before batch N happened at its watermark plus the delay at the latest, for that is what the watermark
-    follows from. A batch without a watermark had read nothing, or says nothing.
-    """
-    latest = (moment - delay).timestamp() * 1000
-    committed = _numbers(folder / "commits")
-    for number in sorted(_numbers(folder / "offsets"), reverse=True):
-        document, _ = _read(folder, number)
-        watermark = int(document.get("batchWatermarkMs") or 0)
-        before = number - 1
-        if 0 < watermark <= latest and before in committed and before in _numbers(folder / "offsets"):
-            _, sources = _read(folder, before)
-            positions = _positions(sources, topic, folder)
-            return Start(json.loads((folder / "metadata").read_text())["id"], before, positions)
-    return None
-
-
-def begin(folder: Path, batch: int, into: Path) -> None:
-    """A copy of the checkpoint as it was after that batch, for a query of another name whose every topic is followed by
-    a source of sentinels. Raises Drifted when the live query has meanwhile removed what it takes.
-    """
+def start_before(folder: str, topic: str, moment: datetime, delay: timedelta) -> Start | None:
+    """The newest such batch; None when the checkpoint has none, or none that is whole."""
+    checkpoint = Checkpoint.at(folder)
     try:
-        _copy(folder, batch, into)
-    except FileNotFoundError as error:
-        raise Drifted(
-            f"batch {batch} of the checkpoint {folder} is gone: the query keeps the newest ones only", hint="plan again"
-        ) from error
-    (into / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
-
-
-def _copy(folder: Path, batch: int, into: Path) -> None:
-    for name in ("offsets", "commits"):
-        (into / name).mkdir(parents=True)
-        for number in (each for each in _numbers(folder / name) if each <= batch):
-            text = (folder / name / str(number)).read_text()
-            if name == "offsets":
-                version, document, *sources = text.split("\n")
-                text = "\n".join([version, document, *(line for each in sources for line in (each, _VOID))])
-            (into / name / str(number)).write_text(text)
-    if batch not in _numbers(into / "offsets") or batch not in _numbers(into / "commits"):
-        raise FileNotFoundError(batch)
-    if (folder / "state").is_dir():
-        shutil.copytree(folder / "state", into / "state", ignore=lambda _, names: _newer(names, batch + 1))
-
-
-def _newer(names: list[str], version: int) -> list[str]:
-    """State of later batches: a newer snapshot of another past would be taken for ours."""
-    return [name for name in names if (found := _STATE_VERSION.fullmatch(name)) and int(found[1]) > version]
-
-
-def _numbers(folder: Path) -> set[int]:
-    return {int(each.name) for each in folder.iterdir() if each.name.isdigit()} if folder.is_dir() else set()
-
-
-def _read(folder: Path, batch: int) -> tuple[dict[str, Any], list[str]]:
-    file = folder / "offsets" / str(batch)
-    version, *lines = file.read_text().split("\n")
-    if version != _VERSION or len(lines) < len(("metadata", "source")):
-        raise InvalidRequest(f"{file}: it is no offset log of version {_VERSION}", hint="backcast checkpoint verify")
-    return json.loads(lines[0]), lines[1:]
-
-
-def _positions(sources: list[str], topic: str, folder: Path) -> dict[int, int]:
-    found = [document for line in sources if line and line != _VOID and topic in (document := json.loads(line))]
+        batch = find_batch(checkpoint, Point(before=moment, delay=delay))
+    except Refused:
+        return None
+    plan = checkpoint.plan(batch)
+    found = [] if plan is None else [each.kafka[topic] for each in plan.sources if each.kafka and topic in each.kafka]
     if not found or any(each != found[0] for each in found):
-        raise InvalidRequest(f"{folder}: the query does not read topic {topic!r} up to one position")
-    return {int(partition): int(offset) for partition, offset in found[0][topic].items()}
+        raise InvalidRequest(
+            f"{folder}: the query does not read topic {topic!r} up to one position",
+            hint="is it another query's folder?",
+        )
+    return Start(checkpoint.query_id() or "", batch, dict(found[0]))
+
+
+def begin(folder: str, batch: int, into: Path) -> None:
+    """The checkpoint as it was after that batch, for a query of another name in which a source of sentinels follows
+    each topic. Raises Drifted when the live query has removed meanwhile what that takes.
+    """
+    source = Checkpoint.at(folder)
+    copy_files(source, into, up_to(batch), vanishing=True)
+    copy = Checkpoint(into)
+    if batch not in copy.offsets or batch not in copy.commits:
+        hint = "plan again"
+        raise Drifted(f"batch {batch} of {folder} is gone: a query keeps its newest batches only", hint=hint)
+    for number in copy.offsets:
+        file = into / "offsets" / str(number)
+        lines = file.read_text(encoding="utf-8").split("\n")
+        sources = [each for line in lines[_HEAD:] for each in (line, _VOID)]
+        file.write_text("\n".join([*lines[:_HEAD], *sources]), encoding="utf-8")
+        (file.parent / f".{number}.crc").unlink(missing_ok=True)
+    # Where its topic began is of no use, and the numbers of sources are others here.
+    shutil.rmtree(into / "sources", ignore_errors=True)
+    write_id(into, str(uuid4()))

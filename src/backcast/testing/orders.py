@@ -99,8 +99,8 @@ class Orders:
         table = f"{self.table.removesuffix('`')}{suffix}`" if self.table.endswith("`") else f"{self.table}{suffix}"
         self.spark.sql(f"CREATE TABLE {table} ({_COLUMNS}, day DATE) USING {self.format} PARTITIONED BY (day)")
 
-    def configure(self, *, source: str = "", pipeline: str = "") -> None:
-        """(Re)write the project's files."""
+    def configure(self, *, source: str = "", pipeline: str = "", stream: str = "") -> None:
+        """(Re)write the project's files. `stream` is further YAML of the stream `live`."""
         (self.root / "models").mkdir(parents=True, exist_ok=True)
         (self.root / "models" / "orders.sql").write_text(
             "SELECT id, shop, at, amount, to_date(at) AS day FROM orders\n"
@@ -134,9 +134,15 @@ class Orders:
                 inputs: {{orders: orders}}
                 output: orders_by_day
             {{pipeline}}
+            streams:
+              live:
+                pipeline: orders
+                checkpoint: .checkpoints/live
+                trigger: 1s
+            {{stream}}
             """
         )
-        indented = {"source": _indented(source), "pipeline": _indented(pipeline)}
+        indented = {"source": _indented(source), "pipeline": _indented(pipeline), "stream": _indented(stream)}
         for name, lines in indented.items():
             text = text.replace(f"{{{name}}}\n", lines)
         (self.root / "backcast.yaml").write_text(text)

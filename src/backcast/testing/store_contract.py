@@ -18,6 +18,7 @@ from backcast.testing.ledger_contract import LedgerContract
 from backcast.testing.samples import sample_holder, sample_manifest, sample_publication, sample_verdict
 from backcast.testing.store_history_contract import HistoryContract
 from backcast.testing.store_opening_contract import OpeningContract, SharingContract
+from backcast.testing.store_stream_contract import StreamContract
 
 if TYPE_CHECKING:
     from backcast.store.sql import SqlStore
@@ -263,7 +264,9 @@ class LeaseContract:
         assert tokens == [held.token]
 
 
-class StoreContract(RunContract, LeaseContract, LedgerContract, HistoryContract, OpeningContract, SharingContract):
+class StoreContract(
+    RunContract, LeaseContract, LedgerContract, HistoryContract, OpeningContract, SharingContract, StreamContract
+):
     """All of it."""
 
     @pytest.fixture

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from backcast.errors import InvalidRequest
+from backcast.model.checkpoint_log import Garbled, SourceOffset, read_committed, read_planned
 from backcast.sources.kafka.spelling import spark_offsets
 
-_VERSION = "v1"
-_NO_OFFSET = "-"
 _LOCAL = ("file://", "file:")
+_Read = TypeVar("_Read")
 
 
 def checkpoint_position(folder: str | Path, topic: str) -> dict[int, int]:
@@ -22,17 +23,15 @@ def checkpoint_position(folder: str | Path, topic: str) -> dict[int, int]:
     """
     root = _local(folder)
     batch = _newest(root)
-    _lines(root / "commits" / str(batch), "the commit")
+    _read(root / "commits" / str(batch), "the commit", read_committed)
     file = root / "offsets" / str(batch)
-    lines = _lines(file, "the offsets")
-    if len(lines) < 2:
-        raise InvalidRequest(f"{file}: it ends before the offsets of any source", hint=_RESTART)
-    found = [(number, document) for number, document in _sources(file, lines) if topic in document]
+    plan = _read(file, "the offsets", read_planned)
+    found = [each for each in plan.sources if _names(each, topic)]
     if not found:
         raise InvalidRequest(f"{file}: the query does not read topic {topic!r}", hint="is it another query's folder?")
-    positions = [_literal(file, number, document, topic) for number, document in found]
+    positions = [_literal(file, each, topic) for each in found]
     if any(each != positions[0] for each in positions):
-        rows = ", ".join(str(number) for number, _ in found)
+        rows = ", ".join(str(each.line) for each in found)
         raise InvalidRequest(f"{file}: lines {rows} read topic {topic!r} up to different offsets", hint="give offsets")
     return positions[0]
 
@@ -69,38 +68,30 @@ def _newest(root: Path) -> int:
     return max(batches)
 
 
-def _lines(file: Path, what: str) -> list[str]:
-    """The file without its version line."""
+def _read(file: Path, what: str, read: Callable[[str], _Read]) -> _Read:
     try:
-        version, *lines = file.read_text(encoding="utf-8").split("\n")
+        return read(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InvalidRequest(f"{file}: {what} of a completed batch are not there", hint=_RESTART) from None
+    except Garbled as error:
+        place = f"{file}, line {error.line}" if error.line > 2 and error.kind == "json" else str(file)
+        raise InvalidRequest(f"{place}: {error}", hint=_RESTART) from error
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"{file}: it cannot be read: {error}", hint=_RESTART) from error
-    if version != _VERSION:
-        said = f"begins with {version[:20]!r}, not {_VERSION}" if version else "is empty"
-        raise InvalidRequest(f"{file}: it {said}", hint=_RESTART)
-    return lines
 
 
-def _sources(file: Path, lines: list[str]) -> list[tuple[int, dict[str, Any]]]:
-    """By line number, what each source of the query says. What other kinds of source say need not be read."""
-    found = []
-    for number, line in enumerate(lines[1:], start=3):
-        if not line.strip() or line == _NO_OFFSET:
-            continue
-        try:
-            document = json.loads(line)
-        except ValueError as error:
-            raise InvalidRequest(f"{file}, line {number}: it is not JSON", hint=_RESTART) from error
-        if isinstance(document, dict):
-            found.append((number, document))
-    return found
+def _names(source: SourceOffset, topic: str) -> bool:
+    """What other kinds of source say need not be read."""
+    try:
+        document = json.loads(source.text)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and topic in document
 
 
-def _literal(file: Path, number: int, document: dict[str, Any], topic: str) -> dict[int, int]:
-    place = f"{file}, line {number}"
-    found = spark_offsets(document, topic, place)
+def _literal(file: Path, source: SourceOffset, topic: str) -> dict[int, int]:
+    place = f"{file}, line {source.line}"
+    found = spark_offsets(json.loads(source.text), topic, place)
     literal = {partition: offset for partition, offset in found.items() if isinstance(offset, int)}
     if len(literal) != len(found) or not literal:
         raise InvalidRequest(f"{place}: topic {topic!r} has no literal offsets", hint=_RESTART)

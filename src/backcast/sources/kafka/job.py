@@ -129,7 +129,7 @@ class LogJob:
         frame = read_log(self.spark, self.access, self.source, ranges, self.schemas, self.archived)
         if not self.only:
             return frame
-        asked_for = F.expr(_among(self.only))
+        asked_for = F.expr(among(self.only))
         status = F.when(asked_for, F.col(STATUS)).otherwise(Status.FILTERED.value)
         return frame.withColumns({STATUS: status, PROBLEM: F.when(asked_for, F.col(PROBLEM))})
 
@@ -188,7 +188,7 @@ class LogRows:
         return set_aside(self.job.source, Aside(run_id, chunks, found, self.job.problems(), rejected, at))
 
 
-def _among(ranges: Ranges) -> str:
+def among(ranges: Ranges) -> str:
     """Whether a record's position is one of these, however many they are."""
     single: dict[int, list[str]] = {}
     parts = []

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from backcast.sources.kafka.archive import Archived
 
-_POLL_SECONDS = 60
+POLL_SECONDS = 60
 """Spark's default of two minutes is how long a run would hang on offsets that are not there."""
-_FETCHING = {
+FETCHING = {
     # A broker holds an empty answer back for half a second, and every task's last question has one.
     "kafka.fetch.max.wait.ms": "20",
     # After every poll Spark asks where the partition starts and ends, and forgets what was fetched ahead. So a poll
@@ -69,7 +69,7 @@ def _from_log(
     if not wanted:
         return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in RAW.items()))
     options = {
-        **_FETCHING,
+        **FETCHING,
         # Before what follows, so that none of it can be changed by them.
         **access.spark,
         "kafka.bootstrap.servers": access.servers,
@@ -80,11 +80,11 @@ def _from_log(
         "failOnDataLoss": "true",
         "includeHeaders": "true",
         "groupIdPrefix": "backcast",
-        "kafkaConsumer.pollTimeoutMs": str(_POLL_SECONDS * 1000),
+        "kafkaConsumer.pollTimeoutMs": str(POLL_SECONDS * 1000),
         "maxRecordsPerPartition": str(_per_task(spark, wanted)),
     }
     frame = spark.read.format("kafka").options(**options).load()
-    return frame.selectExpr(*(f"{raw_column(name)} AS {quote(name)}" for name in RAW))
+    return frame.selectExpr(*(f"{column(name)} AS {quote(name)}" for name in RAW))
 
 
 def _per_task(spark: SparkSession, ranges: Ranges) -> int:
@@ -93,6 +93,6 @@ def _per_task(spark: SparkSession, ranges: Ranges) -> int:
     return max(_LEAST_PER_TASK, -(-span(ranges) // tasks))
 
 
-def raw_column(name: str) -> str:
-    """A column of `decode.RAW` in the words of Spark's connector."""
+def column(name: str) -> str:
+    """What Spark's connector calls a column of `RAW`."""
     return "timestampType" if name == "timestamp_type" else quote(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -22,6 +23,7 @@ Bound = int | str
 _WORDS = ("earliest", "latest")
 _SPARK_WORDS = {-2: "earliest", -1: "latest"}
 _ITEM = re.compile(r"(?P<partition>\d+)=(?P<start>[^.]*)\.\.(?P<end>[^.]*)", re.ASCII)
+_POSITION = re.compile(r"(?P<partition>\d+)=(?P<offset>\d{1,18})", re.ASCII)
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _EXAMPLE = 'write 0=100..200,1=50.. or earliest..latest, or what Spark writes: {"topic":{"0":100}}'
 
@@ -65,6 +67,39 @@ def resolve_offsets(asked: AskedOffsets, facts: TopicFacts) -> Ranges:
 def format_ranges(ranges: Ranges) -> str:
     """`0=100..200,1=50..80`, which `parse_offsets` reads."""
     return ",".join(f"{each.partition}={each.start}..{each.end}" for each in ranges)
+
+
+def parse_position(text: str, topics: Sequence[str]) -> dict[str, dict[int, int]]:
+    """One literal offset for each partition: `0=100,1=50`, which needs a single topic, or as Spark writes it.
+
+    Raises InvalidRequest, which names the part that cannot be read.
+    """
+    example = 'write 0=100,1=50 or what Spark writes: {"topic":{"0":100}}'
+    if text.strip().startswith("{"):
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise InvalidRequest(f"offsets: {text!r} is not JSON", hint=example) from error
+        for topic in document:
+            if topic not in topics:
+                raise UnknownName(f"the query reads no topic {topic!r}", hint=f"it reads {', '.join(topics)}")
+        return {topic: _literals(spark_offsets(document, topic, "offsets"), topic, example) for topic in document}
+    found: dict[int, int] = {}
+    for position, item in enumerate(text.split(","), start=1):
+        match = _POSITION.fullmatch(item.strip())
+        if match is None:
+            raise InvalidRequest(f"offsets, part {position}: {item.strip()!r} is not PARTITION=OFFSET", hint=example)
+        found[int(match["partition"])] = int(match["offset"])
+    if len(topics) != 1:
+        hint = 'say which: {"topic":{"0":100}}'
+        raise InvalidRequest(f"the query reads {len(topics)} topics: {', '.join(topics)}", hint=hint)
+    return {topics[0]: found}
+
+
+def _literals(offsets: dict[int, Bound], topic: str, example: str) -> dict[int, int]:
+    if any(isinstance(each, str) for each in offsets.values()):
+        raise InvalidRequest(f"offsets: those of topic {topic!r} are not all literal", hint=example)
+    return {partition: offset for partition, offset in offsets.items() if isinstance(offset, int)}
 
 
 def _items(text: str) -> tuple[tuple[int, tuple[Bound, Bound]], ...]:

@@ -38,6 +38,8 @@ class Aside:
     rejected: DataFrame | None
     """The same of what the transform rejected, with `MINE`."""
     at: datetime
+    stream: str | None = None
+    """Whose batch it is, when it is not a run's job."""
 
 
 def set_aside(source: LogSource, aside: Aside) -> int:
@@ -85,14 +87,16 @@ def _refusal(source: LogSource, aside: Aside, rejected: int, frame: DataFrame) -
         others = f"the transform rejects {many(rejected, 'record')}"
         told = f"{told} and {others}" if undecoded else f"{others} of topic {source.topic}"
     place = source.quarantine
+    again = "" if aside.stream is None else f"; then backcast stream start {aside.stream}"
     if place is None:
         return ChunkFailed(
             f"{told}, and there is no quarantine for them: {first}",
-            hint=f"mend the declaration or the transform, or set `quarantine` under sources.{source.name}",
+            hint=f"mend the declaration or the transform, or set `quarantine` under sources.{source.name}{again}",
         )
-    so_far = f" after {before:,} in other chunks" if before else ""
+    others, whole = ("chunks", "a run") if aside.stream is None else ("batches", "this stream")
+    so_far = f" after {before:,} in other {others}" if before else ""
     return QuarantineFull(
-        f"{told}{so_far}, and {place.most:,} are allowed in a run: {first}",
-        hint=f"mend the declaration or the transform, or raise `most` under sources.{source.name}.quarantine; then"
-        f" backcast cancel {aside.run_id}, and plan it again",
+        f"{told}{so_far}, and {place.most:,} are allowed in {whole}: {first}",
+        hint=f"mend the declaration or the transform, or raise `most` under sources.{source.name}.quarantine"
+        + (again or f"; then backcast cancel {aside.run_id}, and plan it again"),
     )

@@ -98,9 +98,10 @@ class DeltaJvm:
         written = transaction.writeFiles(rows._jdf)
         return [json.loads(written.apply(index).json())["add"] for index in range(written.size())]
 
-    def commit(self, transaction: Any, actions: Iterable[dict[str, Any]], note: str) -> int:
-        """Land the actions in one commit of an overwrite; the version it became."""
-        mode = self.java("org.apache.spark.sql.SaveMode").Overwrite
+    def commit(self, transaction: Any, actions: Iterable[dict[str, Any]], note: str, *, appends: bool = False) -> int:
+        """Land the actions in one commit of an overwrite, or of an append; the version it became."""
+        modes = self.java("org.apache.spark.sql.SaveMode")
+        mode = modes.Append if appends else modes.Overwrite
         operation = getattr(self._jvm, DELTA + "DeltaOperations$Write")(
             mode, *(self._none,) * 2, self._some(note), *(self._none,) * 5
         )

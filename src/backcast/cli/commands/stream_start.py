@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from backcast.cli import detached
+from backcast.cli.locate import find_project
+from backcast.cli.opened import opened
+from backcast.cli.options import DEFAULTS, Common, StreamName
+from backcast.cli.working import screen_of, working
+from backcast.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from backcast.control import ControlPlane
+    from backcast.model.live import StreamStatus
+
+_POLL_SECONDS = 0.3
+
+
+def stream_start(
+    name: StreamName,
+    /,
+    *,
+    detach: Annotated[bool, Parameter(help="Start it in the background and return once it runs.")] = False,
+    once: Annotated[bool, Parameter(help="Read what the topic has now, then end.")] = False,
+    accept_checkpoint: Annotated[
+        bool, Parameter(help="Take the checkpoint as it is, though it is not the one that this stream went by.")
+    ] = False,
+    common: Common = DEFAULTS,
+) -> None:
+    """Run a declared stream until it is stopped."""
+    if detach and once:
+        raise InvalidRequest("--once ends by itself", hint="leave --detach out")
+    if detach:
+        _in_background(name, common, accept=accept_checkpoint)
+        return
+    with opened(common) as control:
+        # Spark takes seconds to start: a name that is wrong need not wait for it.
+        control.world.stream(name)
+    with working(common, "stream-start") as work:
+        answer = work.call("stream-start", "streaming", name=name, once=once, accept_checkpoint=accept_checkpoint)
+
+        from backcast.cli.render.stream import render_stream
+        from backcast.model.live import StreamStatus
+
+        ended = StreamStatus.model_validate(answer)
+        work.screen.show(ended, render_stream(ended, datetime.now(UTC)))
+
+
+def _in_background(name: str, common: Common, *, accept: bool) -> None:
+    from backcast.cli.render.stream import render_stream
+
+    project = find_project(common.project)
+    with opened(common) as control:
+        control.world.stream(name)
+        control.refuse_while_streaming(name)
+        detached.detach_stream(project, common.profile, name, accept_checkpoint=accept)
+        found = _once_it_runs(control, project, name)
+    screen_of(common).show(found, render_stream(found, datetime.now(UTC)))
+
+
+def _once_it_runs(control: ControlPlane, project: Path, name: str) -> StreamStatus:
+    """Raises what kept it from running."""
+    began = time.time()
+    while True:
+        at_work = detached.is_working(project, detached.stream_work(name))
+        found = control.stream_status(name)
+        if found.state == "running":
+            return found
+        if not at_work:
+            failure = detached.failure(project, detached.stream_work(name), began)
+            if failure is not None:
+                raise failure
+            return found
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,119 @@
+"""Streams: one with its newest batches, and the list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.console import RenderableType
+
+from backcast.cli.render.layout import (
+    BAD,
+    CAREFUL,
+    QUIET,
+    STRONG,
+    blocks,
+    columns,
+    command,
+    flexible,
+    indented,
+    page,
+    text,
+)
+from backcast.cli.render.words import ago, count, duration, moment, number
+from backcast.model.live import LiveBatch, StreamStatus
+
+_STYLES = {
+    "running": "bold green",
+    "starting": "bold cyan",
+    "stopping": CAREFUL,
+    "stopped": "cyan",
+    "failed": BAD,
+    "died": BAD,
+    "never started": QUIET,
+    "external": QUIET,
+}
+
+
+def render_stream(status: StreamStatus, now: datetime) -> RenderableType:
+    live = status.live
+    since = "" if live is None or status.external else f"  {ago(live.changed_at, now)}"
+    head = text((status.name, STRONG), "  ", (status.state, _STYLES[status.state]), (since, QUIET))
+    rows: list[tuple[str, list[RenderableType]]] = [
+        ("from", [text(f"topic {status.topic}")]),
+        ("to", [text(f"{status.dataset} ({status.table})")]),
+        ("by", [text(f"pipeline {status.pipeline}" + ("" if live is None else f" {live.version}"))]),
+        ("checkpoint", [text(status.checkpoint)]),
+        ("process", _process(status)),
+        ("position", _position(status)),
+        ("why", [text((live.detail, BAD))] if live is not None and live.detail and status.state == "failed" else []),
+    ]
+    return page(head, blocks(rows), _batches(status.batches, now), _next(status))
+
+
+def _next(status: StreamStatus) -> RenderableType | None:
+    if status.state == "died":
+        return command(status.next, label="Next")
+    return command(status.next) if status.next else None
+
+
+def _process(status: StreamStatus) -> list[RenderableType]:
+    if status.lease is None:
+        return [text("somebody else's")] if status.external else []
+    holder = status.lease.holder
+    return [text(f"{holder.owner} ({holder.process})" + ("" if status.alive else ", which is gone"))]
+
+
+def _position(status: StreamStatus) -> list[RenderableType]:
+    """Behind the newest batch that landed."""
+    batch = next((each for each in status.batches if each.landed), None)
+    if batch is None:
+        return []
+    ends = ", ".join(f"{each.partition}={each.end}" for each in batch.offsets)
+    lag = f", {count(batch.lag, 'record')} behind" if batch.log_end else ""
+    lines: list[RenderableType] = [text(f"batch {batch.batch}: {ends}{lag}")]
+    if batch.watermark is not None:
+        lines.append(text(f"watermark {moment(batch.watermark)}"))
+    return lines
+
+
+def _batches(batches: Sequence[LiveBatch], now: datetime) -> RenderableType | None:
+    if not batches:
+        return None
+    right = frozenset({"BATCH", "IN", "OUT", "LATE", "ASIDE", "LAG", "TOOK"})
+    table = columns("BATCH", "WHEN", "IN", "OUT", "LATE", "ASIDE", "LAG", "TOOK", "VERSION", right=right)
+    for each in batches:
+        table.add_row(
+            str(each.batch),
+            text((ago(each.at, now), QUIET)),
+            "" if each.rows_in is None else number(each.rows_in),
+            number(each.rows_out) if each.landed else text(("begun", CAREFUL)),
+            _unless_none(each.late_rows),
+            _unless_none(each.set_aside),
+            number(each.lag) if each.log_end else "",
+            "" if each.seconds is None else duration(each.seconds),
+            text((each.version or ("no rows" if each.landed else ""), QUIET)),
+        )
+    return indented(table, above=1)
+
+
+def _unless_none(value: int) -> RenderableType:
+    return text((number(value), CAREFUL if value else QUIET))
+
+
+def render_streams(found: Sequence[StreamStatus], now: datetime) -> RenderableType:
+    if not found:
+        return text("no streams are declared")
+    table = columns("STREAM", "STATE", "CHANGED", "BATCH", "LAG", "TOPIC", "DATASET", shrink=frozenset({"DATASET"}))
+    for each in found:
+        batch = each.batches[0] if each.batches else None
+        table.add_row(
+            text((each.name, STRONG)),
+            text((each.state, _STYLES[each.state])),
+            text((ago(each.live.changed_at, now) if each.live else "", QUIET)),
+            "" if batch is None else str(batch.batch),
+            number(batch.lag) if batch is not None and batch.log_end else "",
+            text(each.topic),
+            flexible(text(each.dataset)),
+        )
+    return page(table)

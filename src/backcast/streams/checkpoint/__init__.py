@@ -1,0 +1,1 @@
+"""Checkpoints of Structured Streaming queries: read, judge, copy, go back. Works on files; Spark only proves state."""

@@ -1,0 +1,91 @@
+"""A checkpoint at a glance."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from backcast.model.checkpoint import Inspection, SourcePosition, StateVersions, instant
+from backcast.model.checkpoint_log import Planned
+from backcast.streams.checkpoint.damage import damages_of
+from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.state_files import Operator
+
+
+def inspect(checkpoint: Checkpoint, stream: str | None = None) -> Inspection:
+    """What the files say. Never fails on damage: what cannot be read is left out, and counted."""
+    planned = checkpoint.readable_plan(checkpoint.planned)
+    committed = checkpoint.readable_commit(checkpoint.committed)
+    return Inspection(
+        path=str(checkpoint.root),
+        stream=stream,
+        query_id=checkpoint.readable_id(),
+        planned=checkpoint.planned,
+        committed=checkpoint.committed,
+        next_batch=checkpoint.next_batch,
+        repeats=checkpoint.planned is not None and checkpoint.next_batch == checkpoint.planned,
+        sources=positions(begins_at(checkpoint)),
+        watermark=watermark_of(checkpoint),
+        operators=tuple(_versions(checkpoint, each) for each in checkpoint.operators),
+        settings={} if planned is None else dict(planned.conf),
+        formats={
+            name: found.version for name, found in (("offsets", planned), ("commits", committed)) if found is not None
+        },
+        last_written=last_written(checkpoint),
+        damages=sum(each.severity != "harmless" for each in damages_of(checkpoint)),
+    )
+
+
+def begins_at(checkpoint: Checkpoint) -> Planned | None:
+    """The plan whose end is the start of the first batch after a restart."""
+    first = checkpoint.next_batch - 1
+    return checkpoint.readable_plan(first) if first >= 0 else None
+
+
+def positions(plan: Planned | None) -> tuple[SourcePosition, ...]:
+    if plan is None:
+        return ()
+    return tuple(
+        SourcePosition(
+            source=each.name,
+            topics=None if each.kafka is None else {topic: dict(offsets) for topic, offsets in each.kafka.items()},
+            text=each.text if each.kafka is None else "",
+        )
+        for each in plan.sources
+    )
+
+
+def watermark_of(checkpoint: Checkpoint) -> datetime | None:
+    """What the next batch goes by."""
+    if checkpoint.planned is not None and checkpoint.next_batch == checkpoint.planned:
+        plan = checkpoint.readable_plan(checkpoint.planned)
+        return None if plan is None else instant(plan.watermark_ms)
+    commit = checkpoint.readable_commit(checkpoint.committed)
+    return None if commit is None else instant(commit.watermark_ms)
+
+
+def last_written(checkpoint: Checkpoint) -> datetime | None:
+    """When the newest file changed."""
+    times = [moment for each in checkpoint.files() if (moment := _changed(checkpoint, str(each))) is not None]
+    return datetime.fromtimestamp(max(times), UTC) if times else None
+
+
+def _changed(checkpoint: Checkpoint, file: str) -> float | None:
+    try:
+        return (checkpoint.root / file).stat().st_mtime
+    except OSError:
+        # A stream that runs has removed it meanwhile.
+        return None
+
+
+def _versions(checkpoint: Checkpoint, operator: Operator) -> StateVersions:
+    versions = sorted({each.version for store in operator.stores for each in store.files})
+    loading = [number for number in versions if all(store.loads(number) for store in operator.stores)]
+    return StateVersions(
+        operator=operator.number,
+        name=operator.name,
+        kind=operator.kind,
+        partitions=len({each.partition for each in operator.stores}),
+        stores=tuple(sorted({each.name for each in operator.stores})),
+        first=loading[0] if loading else None,
+        last=loading[-1] if loading else None,
+    )

@@ -1,0 +1,135 @@
+"""What a table will do with the batches that come: apply them, skip them without a word, or take rows twice.
+
+Iceberg's sink goes by the newest snapshot among the ancestors of the current one that names the query, Delta's by the
+transaction that the query id names; both skip every batch up to that number. So do streams that Backcast runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from backcast.errors import Refused
+from backcast.model.checkpoint import SinkOutcome, SinkPrediction
+from backcast.model.pipeline import TableFormat
+from backcast.spark.delta.handle import DeltaHandle
+from backcast.spark.gateway import jvm_errors
+from backcast.spark.iceberg.handle import TableHandle, parent_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_KEYS = (("spark.sql.streaming.queryId", "spark.sql.streaming.epochId"), ("backcast.query", "backcast.batch"))
+"""Which property of a snapshot names the query, and which the batch: Spark's sink, and ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkMemory:
+    """What a table remembers of a query."""
+
+    table: str
+    format: TableFormat
+    empty: bool
+    last: int | None
+    """The newest batch of it that landed."""
+    version: str | None = None
+    """The version of the table right after the batch that the stream is to go on from, where it is known."""
+
+
+def remembered(
+    spark: SparkSession, table: str, table_format: TableFormat, query_id: str, stream: str | None, after: int
+) -> SinkMemory:
+    """What the table knows about the query, and its version after that batch."""
+    with jvm_errors(f"reading the history of {table}", table=table):
+        if table_format is TableFormat.DELTA:
+            return _delta(spark, table, query_id, stream)
+        return _iceberg(spark, table, query_id, after)
+
+
+def predict(memory: SinkMemory, next_batch: int, again: int, *, new_id: bool) -> SinkPrediction:
+    """`again`: how many batches that were committed before run once more. `memory` is about the query that wrote them.
+
+    Pure.
+    """
+
+    def told(outcome: SinkOutcome, reason: str, remedy: str = "") -> SinkPrediction:
+        return SinkPrediction(
+            table=memory.table,
+            outcome=outcome,
+            reason=reason,
+            remedy=remedy,
+            next_batch=next_batch,
+            last_epoch=memory.last,
+        )
+
+    last = memory.last
+    if memory.empty:
+        return told(SinkOutcome.APPLY, "the table is empty and takes what comes: what was read before is not in it")
+    if new_id:
+        if not again:
+            return told(SinkOutcome.APPLY, "nothing runs a second time")
+        what = f"{again} batches that were committed run once more, under an id that the table does not know"
+        remedy = "let it write to another table, or take their rows out first"
+        return told(SinkOutcome.DUPLICATE, what, remedy)
+    if last is not None and last >= next_batch:
+        many = f"batch {next_batch} is" if last == next_batch else f"batches {next_batch} to {last} are"
+        reason = f"{many} in the table under this id: it skips them, and rows that come to stand in them are lost"
+        return told(SinkOutcome.SKIP, reason, _instead(memory, next_batch))
+    if last is not None:
+        missing = f"; rows of batches {last + 1} to {next_batch - 1} are not in it" if last < next_batch - 1 else ""
+        return told(SinkOutcome.APPLY, f"the newest batch of this id in the table is {last}{missing}")
+    if again:
+        reason = "the table's history does not name this query: expired after a compaction, or written by foreachBatch"
+        remedy = "see how the stream writes; a plain append takes these rows twice"
+        return told(SinkOutcome.DUPLICATE, f"{reason}; {again} batches run once more", remedy)
+    return told(SinkOutcome.APPLY, "nothing runs a second time, though the table's history does not name this query")
+
+
+def refuse_skip(prediction: SinkPrediction) -> SinkPrediction:
+    """Raises Refused for what nobody would notice."""
+    if prediction.outcome is SinkOutcome.SKIP:
+        raise Refused(f"{prediction.table}: {prediction.reason}", hint=prediction.remedy)
+    return prediction
+
+
+def _instead(memory: SinkMemory, next_batch: int) -> str:
+    correct = "to correct rows, restate them: backcast backfill PIPELINE --from DAY --to DAY"
+    if memory.format is TableFormat.DELTA:
+        return (
+            f"{correct}; to run the batches again, RESTORE the table and fork the checkpoint: a restored Delta table "
+            "still skips the old id"
+        )
+    back = "roll the table back" if memory.version is None else f"roll the table back to snapshot {memory.version}"
+    return f"{correct}; to run the batches again, {back}, which takes out all that came since, then type this again"
+
+
+def _iceberg(spark: SparkSession, table: str, query_id: str, after: int) -> SinkMemory:
+    """Along the ancestors of the current snapshot, as far as they are kept."""
+    loaded = TableHandle(spark, table).load()
+    snapshot = loaded.currentSnapshot()
+    empty, last, version = snapshot is None, None, None
+    while snapshot is not None and (last is None or version is None):
+        batch = _batch(snapshot, query_id)
+        if batch is not None:
+            last = batch if last is None else last
+            version = str(snapshot.snapshotId()) if batch == after else version
+        parent = parent_of(snapshot)
+        snapshot = None if parent is None else loaded.snapshot(int(parent))
+    return SinkMemory(table, TableFormat.ICEBERG, empty, last, version)
+
+
+def _batch(snapshot: Any, query_id: str) -> int | None:
+    summary = snapshot.summary()
+    for query, batch in _KEYS:
+        if summary.get(query) == query_id and summary.get(batch) is not None:
+            return int(summary.get(batch))
+    return None
+
+
+def _delta(spark: SparkSession, table: str, query_id: str, stream: str | None) -> SinkMemory:
+    snapshot = DeltaHandle(spark, table).at().snapshot
+    known = [snapshot.transactions().get(each) for each in (query_id, f"backcast:stream:{stream}:{query_id}")]
+    batches = [int(each.get()) for each in known if each.isDefined()]
+    return SinkMemory(
+        table, TableFormat.DELTA, int(snapshot.numOfFiles()) == 0 and not batches, max(batches, default=None)
+    )

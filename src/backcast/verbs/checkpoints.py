@@ -1,0 +1,261 @@
+"""Verbs about checkpoints: look at them, keep copies of them, go back.
+
+A checkpoint is named by its folder or by the declared stream that it belongs to. Looking needs neither Spark nor a
+project.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backcast.errors import ConfigError, InvalidRequest, UnknownName
+from backcast.run.lease import acquire
+from backcast.sources.kafka.spelling import parse_position
+from backcast.spark.gateway import jvm_errors
+from backcast.streams.checkpoint import backup as backing_up
+from backcast.streams.checkpoint.change import Checks
+from backcast.streams.checkpoint.damage import verify
+from backcast.streams.checkpoint.difference import difference
+from backcast.streams.checkpoint.folder import Checkpoint, local_folder
+from backcast.streams.checkpoint.fork import fork_at_batch, fork_at_offsets, refuse_inexact, starts_after
+from backcast.streams.checkpoint.history import history
+from backcast.streams.checkpoint.life import refuse_running
+from backcast.streams.checkpoint.look import inspect
+from backcast.streams.checkpoint.point import Point, find_batch
+from backcast.streams.checkpoint.proof import prove_state
+from backcast.streams.checkpoint.restore import restore
+from backcast.streams.checkpoint.rewind import rewind
+from backcast.streams.checkpoint.sink import predict, refuse_skip, remembered
+from backcast.verbs.themed import Verbs
+
+if TYPE_CHECKING:
+    from backcast.model.checkpoint import (
+        Backup,
+        Change,
+        CheckpointDifference,
+        History,
+        Inspection,
+        SinkPrediction,
+        Verification,
+    )
+    from backcast.model.stream import StreamSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a stream is to go on. `before` and `offset` are as people write them."""
+
+    batch: int | None = None
+    before: str | None = None
+    offset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SinkChoice:
+    """Which table the stream writes to. None: that of the declared stream."""
+
+    dataset: str | None = None
+    unchecked: bool = False
+    """Somebody knows what the sink does with batches that come again."""
+
+
+class CheckpointReading:
+    """What can be told about any folder of this machine."""
+
+    def _named(self, name: str) -> tuple[Path, StreamSpec | None]:
+        return local_folder(name), None
+
+    def checkpoint_inspect(self, name: str) -> Inspection:
+        """Query id, batches, positions, watermark, state. Never fails on damage."""
+        folder, stream = self._named(name)
+        return inspect(Checkpoint.at(folder), None if stream is None else stream.name)
+
+    def checkpoint_history(self, name: str, *, last: int | None = None) -> History:
+        """Batch by batch, oldest first; the newest so many when that is given."""
+        return history(Checkpoint.at(self._named(name)[0]), last)
+
+    def checkpoint_verify(self, name: str) -> Verification:
+        """Every damage that the files show, and what Spark would make of it."""
+        return verify(Checkpoint.at(self._named(name)[0]))
+
+    def checkpoint_diff(self, left: str, right: str) -> CheckpointDifference:
+        """Two checkpoints; or a checkpoint and a backup."""
+        return difference(*(Checkpoint.at(_copy_in(self._named(name)[0])) for name in (left, right)))
+
+    def checkpoint_backup(self, name: str, *, to: str | None = None) -> Backup:
+        """A consistent copy with its own hashes, also while the stream runs."""
+        root = Checkpoint.at(self._named(name)[0]).root
+        return backing_up.backup(root, None if to is None else local_folder(to), datetime.now(UTC))
+
+
+class CheckpointVerbs(CheckpointReading, Verbs):
+    def checkpoint_prove(self, name: str) -> Verification:
+        """Verify, and have Spark load the state that a restart would need."""
+        checkpoint = Checkpoint.at(self._named(name)[0])
+        found = verify(checkpoint)
+        batch = checkpoint.next_batch - 1
+        if batch < 0:
+            return found
+        with jvm_errors("loading the state"):
+            return found.model_copy(update={"loaded": prove_state(self.world.spark(), checkpoint, batch)})
+
+    def checkpoint_needs_spark(self, name: str, sink: SinkChoice) -> bool:
+        """Whether a fork, a rewind or a restore of it has state to load or a table to ask."""
+        folder, stream = self._named(name)
+        known = sink.dataset is not None or stream is not None
+        return (known and not sink.unchecked) or bool(Checkpoint(folder).operators)
+
+    def checkpoint_restore(self, name: str, backup: str, *, sink: SinkChoice, stopped: bool = False) -> Change:
+        """Put a backup in the place of a checkpoint, whose files are kept aside."""
+        root, stream = self._named(name)
+        folder = local_folder(backup)
+        backing_up.read_manifest(folder)
+        with self._at_rest(root, stream, stopped=stopped):
+            changed = restore(root, folder, self._checks(root, stream, sink, new_id=False), self.world.clock.now())
+        return _of(changed, stream)
+
+    def checkpoint_rewind(self, name: str, where: Where, *, sink: SinkChoice, stopped: bool = False) -> Change:
+        """Let the stream go on after an earlier batch; its files are kept aside."""
+        root, stream = self._named(name)
+        with self._at_rest(root, stream, stopped=stopped):
+            batch = self._batch(Checkpoint.at(root), where, stream)
+            checks = self._checks(root, stream, sink, new_id=False)
+            changed = rewind(root, batch, checks, self.world.clock.now())
+        return _of(changed, stream)
+
+    def checkpoint_fork(
+        self, name: str, to: str, where: Where, *, sink: SinkChoice, fresh_state: bool = False
+    ) -> Change:
+        """A new checkpoint with a new query id. The other one is only read, and may be in use."""
+        root, stream = self._named(name)
+        source, target = Checkpoint.at(root), local_folder(to)
+        checks = self._checks(root, stream, sink, new_id=True)
+        if where.offset is not None and (fresh_state or not source.operators):
+            return fork_at_offsets(source, target, _starts(source, where.offset), checks)
+        batch = self._batch(source, where, stream)
+        if where.offset is not None:
+            refuse_inexact(source, batch, _starts(source, where.offset))
+        if fresh_state:
+            return fork_at_offsets(source, target, starts_after(source, batch), checks)
+        return fork_at_batch(source, target, batch, checks)
+
+    def _named(self, name: str) -> tuple[Path, StreamSpec | None]:
+        """A declared stream, by its name or by the folder of its checkpoint, or any folder."""
+        streams = {each: self.world.stream(each) for each in self.world.streams()}
+        if name in streams:
+            return local_folder(streams[name].checkpoint), streams[name]
+        folder = local_folder(name)
+        for each in streams.values():
+            if "://" not in each.checkpoint and local_folder(each.checkpoint) == folder:
+                return folder, each
+        if not folder.exists() and not folder.parent.exists() and "/" not in name:
+            known = ", ".join(streams) or "none"
+            raise UnknownName(f"{name!r} is neither a folder nor a declared stream", hint=f"streams are: {known}")
+        return folder, None
+
+    @contextmanager
+    def _at_rest(self, root: Path, stream: StreamSpec | None, *, stopped: bool) -> Iterator[None]:
+        """Nobody writes to it meanwhile: by the lease of a stream of ours, else by its files and somebody's word."""
+        if stream is not None and not stream.external:
+            world = self.world
+            with acquire(world.store().leases, f"stream/{stream.name}", world.holder(), world.clock, world.ended):
+                yield
+            return
+        if root.exists():
+            refuse_running(Checkpoint(root), self.world.clock, stopped=stopped)
+        yield
+
+    def _batch(self, checkpoint: Checkpoint, where: Where, stream: StreamSpec | None) -> int:
+        from backcast.model.time import parse_instant
+
+        offsets = None
+        if where.offset is not None:
+            found = parse_position(where.offset, _topics(checkpoint))
+            offsets = {partition: offset for each in found.values() for partition, offset in each.items()}
+        before = None if where.before is None else parse_instant(where.before, "UTC")
+        point = Point(where.batch, before, offsets=offsets)
+        if stream is not None and stream.watermark is not None:
+            point = Point(where.batch, before, stream.watermark.delay, offsets)
+        return find_batch(checkpoint, point)
+
+    def _checks(self, root: Path, stream: StreamSpec | None, sink: SinkChoice, *, new_id: bool) -> Checks:
+        dataset = sink.dataset or (None if stream is None else stream.dataset.name)
+        if dataset is None and not sink.unchecked and not new_id:
+            raise InvalidRequest(
+                "which table does the stream write to? Iceberg and Delta skip batches that they know, without a word",
+                hint="add --sink DATASET, or --unchecked-sink if you know what the sink does",
+            )
+        relation = None if dataset is None or sink.unchecked else self.world.relation(dataset)
+        known_id = Checkpoint(root).readable_id()
+
+        def asked(query_id: str, next_batch: int, again: int) -> SinkPrediction | None:
+            if relation is None:
+                return None
+            about = known_id or query_id if new_id else query_id
+            name = None if stream is None else stream.name
+            spark = self.world.spark()
+            memory = remembered(spark, relation.table, relation.format, about, name, next_batch - 1)
+            return refuse_skip(predict(memory, next_batch, again, new_id=new_id))
+
+        def proven(candidate: Checkpoint, batch: int) -> tuple[str, ...]:
+            if not candidate.operators:
+                return ()
+            with jvm_errors("loading the state"):
+                return prove_state(self.world.spark(), candidate, batch)
+
+        return Checks(proven, asked)
+
+
+class FolderCheckpoints(CheckpointReading):
+    """Checkpoints outside of any project."""
+
+    def _named(self, name: str) -> tuple[Path, StreamSpec | None]:
+        folder = local_folder(name)
+        if not folder.exists() and "/" not in name:
+            hint = "name its folder, or the project that declares it: --project DIR"
+            raise ConfigError(f"{name!r} is no folder, and there is no project here that could declare it", hint=hint)
+        return folder, None
+
+
+def _copy_in(folder: Path) -> Path:
+    """The checkpoint within a backup, where that is what was named."""
+    return folder / backing_up.COPY if (folder / backing_up.MANIFEST).is_file() else folder
+
+
+def _of(changed: Change, stream: StreamSpec | None) -> Change:
+    return changed if stream is None else changed.model_copy(update={"stream": stream.name})
+
+
+def _topics(checkpoint: Checkpoint) -> list[str]:
+    plan = checkpoint.readable_plan(checkpoint.planned)
+    return sorted({topic for each in (() if plan is None else plan.sources) for topic in each.kafka or {}})
+
+
+def _starts(source: Checkpoint, text: str) -> dict[str, str]:
+    """For each source of the query the offsets that were given. Every partition that it reads must be among them."""
+    plan = source.readable_plan(source.planned)
+    if plan is None:
+        raise InvalidRequest(f"{source.root}: its offsets cannot be read", hint="backcast checkpoint verify DIR")
+    wanted = parse_position(text, _topics(source))
+    starts = {}
+    for each in plan.sources:
+        known = each.kafka
+        if known is None:
+            raise InvalidRequest(
+                f"source {each.name} of the query is no topic", hint="fork it at a batch: --at-batch N"
+            )
+        for topic, offsets in known.items():
+            missing = sorted(set(offsets) - set(wanted.get(topic, {})))
+            if missing:
+                raise InvalidRequest(
+                    f"no offset is given for partition {missing[0]} of {topic}", hint="name every partition"
+                )
+        document = {topic: {str(number): wanted[topic][number] for number in wanted[topic]} for topic in known}
+        starts[each.name] = json.dumps(document, separators=(",", ":"))
+    return starts

@@ -1,0 +1,300 @@
+"""Verbs about declared streams: run one, stop it, say where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from backcast.errors import BackcastError, Failed, InvalidRequest, LeaseHeld, Refused
+from backcast.held import quiet
+from backcast.model.live import (
+    LiveState,
+    LiveStream,
+    Stop,
+    StreamStatus,
+    freeze_lease,
+    stream_lease,
+)
+from backcast.ports.streams import LiveHost, Position
+from backcast.run.lease import acquire
+from backcast.spark.gateway import jvm_errors
+from backcast.verbs.themed import Verbs
+
+if TYPE_CHECKING:
+    from backcast.model.report import OnProgress
+    from backcast.model.stream import StreamSpec
+    from backcast.ports.streams import LiveQuery
+    from backcast.run.lease import HeldLease
+
+STOP_SECONDS = 300.0
+_POLL_SECONDS = 0.3
+_ASK_SECONDS = 0.5
+"""How often the process that runs a stream asks the store whether it should stop."""
+_SHOWN = 5
+
+Asked = Callable[[], Stop | None]
+
+
+def never() -> Stop | None:
+    """Nobody asks from within the process."""
+    return None
+
+
+class StreamingVerbs(Verbs):
+    def stream_start(
+        self,
+        name: str,
+        *,
+        once: bool = False,
+        accept_checkpoint: bool = False,
+        asked: Asked = never,
+        on_progress: OnProgress = quiet,
+    ) -> StreamStatus:
+        """Run the stream until it is asked to stop; with `once`, until it has read what the log has now.
+
+        Continues behind the last committed batch. Raises what stopped it, which is on record too.
+        """
+        spec = self.world.stream(name)
+        if spec.external:
+            hint = f"take `external: true` from streams.{name} once nobody else runs it"
+            raise InvalidRequest(f"stream {name} is run by somebody else", hint=hint)
+        self.refuse_while_streaming(name)
+        world = self.world
+        with jvm_errors(f"starting stream {name}"):
+            world.spark()
+        asked()
+        lease = acquire(world.store().leases, stream_lease(name), world.holder(), world.clock, world.ended)
+        with lease:
+            world.store().streams.ask(name, None)
+            self._run(spec, lease, once=once, accept=accept_checkpoint, asked=asked, on_progress=on_progress)
+        return self.stream_status(name)
+
+    def _run(
+        self,
+        spec: StreamSpec,
+        lease: HeldLease,
+        *,
+        once: bool,
+        accept: bool,
+        asked: Asked,
+        on_progress: OnProgress,
+    ) -> None:
+        """Whatever ends it is recorded, with the next command."""
+        store, clock = self.world.store().streams, self.world.clock
+        before = store.stream(spec.name)
+        record = None
+        try:
+            with jvm_errors(f"starting stream {spec.name}"):
+                query = self.world.live_query(spec)
+                where = query.position()
+                record = self._record(spec, query, where)
+                _refuse_stranger(before, record, where, self._ends(spec.name), accept=accept, spec=spec)
+            store.save(record, lease.check())
+            begun = record
+            host = LiveHost(
+                store=store,
+                lease=lease.check,
+                asked=_now_and_then(lambda: asked() or store.asked(spec.name), clock.monotonic),
+                frozen=lambda: self._frozen(spec.dataset.table),
+                started=lambda query_id: store.save(begun.model_copy(update={"query_id": query_id}), lease.check()),
+                clock=clock,
+                on_progress=on_progress,
+            )
+            query.run(host, once=once)
+        except Exception as error:
+            self._save_end(record or before, query_id=None, state=LiveState.FAILED, error=error, lease=lease)
+            raise
+        self._save_end(record, query_id=query.position().query_id, state=LiveState.STOPPED, error=None, lease=lease)
+
+    def _record(self, spec: StreamSpec, query: LiveQuery, where: Position) -> LiveStream:
+        now = self.world.clock.now()
+        return LiveStream(
+            name=spec.name,
+            state=LiveState.RUNNING,
+            query_id=where.query_id,
+            pipeline=spec.pipeline.name,
+            version=spec.pipeline.version,
+            code=query.code(),
+            topic=spec.source.topic,
+            topic_id=query.topic_id(),
+            dataset=spec.dataset.name,
+            table=spec.dataset.table,
+            checkpoint=spec.checkpoint,
+            started_at=now,
+            changed_at=now,
+        )
+
+    def _save_end(
+        self,
+        record: LiveStream | None,
+        *,
+        query_id: str | None,
+        state: LiveState,
+        error: Exception | None,
+        lease: HeldLease,
+    ) -> None:
+        if record is None:
+            return
+        store = self.world.store().streams
+        newest = store.batches(record.name, 1)
+        told = {
+            "state": state,
+            "query_id": query_id or record.query_id or (newest[0].query_id if newest else None),
+            "changed_at": self.world.clock.now(),
+            "detail": "" if error is None else str(error),
+            "hint": error.hint if isinstance(error, BackcastError) else "",
+        }
+        try:
+            store.save(record.model_copy(update=told), lease.check())
+        except BackcastError:
+            # The store is away, or another process has taken over: what ended this one is told by its own answer.
+            if error is None:
+                raise
+
+    def _ends(self, name: str) -> dict[int, int]:
+        """The next offset of each partition behind the newest batch that landed."""
+        landed = next((each for each in self.world.store().streams.batches(name, 20) if each.landed), None)
+        return {} if landed is None else {each.partition: each.end for each in landed.offsets}
+
+    def _frozen(self, table: str) -> str | None:
+        held = self.world.reader().holder(freeze_lease(table))
+        if held is None or self.world.ended(held.holder):
+            return None
+        return f"{held.holder.owner} ({held.holder.process}) publishes to {table}"
+
+    def refuse_while_streaming(self, name: str) -> None:
+        """Raises LeaseHeld. At once: Spark takes seconds to start, and would be started in vain."""
+        held = self.world.reader().holder(stream_lease(name))
+        if held is not None and not self.world.ended(held.holder):
+            who = f"{held.holder.owner} ({held.holder.process})"
+            hint = f"backcast stream status {name}, or backcast stream stop {name}"
+            raise LeaseHeld(f"{who} runs stream {name} right now", hint=hint, lease=held)
+
+    def stream_stop(self, name: str, *, force: bool = False, timeout: float = STOP_SECONDS) -> StreamStatus:
+        """Ask the process that runs the stream to stop, and wait until it has. Nothing to do when nobody runs it."""
+        self.world.stream(name)
+        status, clock = self.stream_status(name), self.world.clock
+        if not status.alive:
+            return status
+        self.world.store().streams.ask(name, Stop.NOW if force else Stop.BOUNDARY)
+        deadline = clock.monotonic() + timeout
+        while (status := self.stream_status(name)).alive:
+            if clock.monotonic() >= deadline:
+                raise Failed(
+                    f"stream {name} was asked to stop, and its batch is not over after {timeout:.0f} s",
+                    hint=f"backcast stream stop {name} waits on; --force interrupts the batch, which is repeated later",
+                )
+            clock.sleep(_POLL_SECONDS)
+        return status
+
+    def stream_status(self, name: str, *, batches: int = _SHOWN) -> StreamStatus:
+        """Where the stream stands, from the store alone."""
+        spec, reader = self.world.stream(name), self.world.stream_reader()
+        lease = self.world.reader().holder(stream_lease(name))
+        found = StreamStatus(
+            name=name,
+            pipeline=spec.pipeline.name,
+            topic=spec.source.topic,
+            dataset=spec.dataset.name,
+            table=spec.dataset.table,
+            checkpoint=spec.checkpoint,
+            external=spec.external,
+            live=reader.stream(name),
+            lease=lease,
+            alive=lease is not None and not self.world.ended(lease.holder),
+            asked=reader.asked(name),
+            batches=tuple(reader.batches(name, batches)),
+        )
+        return found.model_copy(update={"next": _next(found)})
+
+    def stream_list(self) -> list[StreamStatus]:
+        """Every declared stream."""
+        return [self.stream_status(name, batches=1) for name in self.world.streams()]
+
+
+def _next(status: StreamStatus) -> str:
+    """What to type next; empty when there is nothing to do."""
+    match status.state:
+        case "external" | "starting" | "stopping":
+            return ""
+        case "running":
+            return f"backcast stream stop {status.name}"
+        case "failed" if status.live is not None and status.live.hint:
+            return status.live.hint
+        case _:
+            return f"backcast stream start {status.name}"
+
+
+def _now_and_then(ask: Asked, monotonic: Callable[[], float]) -> Asked:
+    """The store is not asked more often than it matters; what was heard once stays true."""
+    heard: Stop | None = None
+    asked_at = float("-inf")
+
+    def asked() -> Stop | None:
+        nonlocal heard, asked_at
+        if heard is not Stop.NOW and monotonic() - asked_at >= _ASK_SECONDS:
+            asked_at = monotonic()
+            heard = ask() or heard
+        return heard
+
+    return asked
+
+
+def _refuse_stranger(
+    before: LiveStream | None,
+    record: LiveStream,
+    where: Position,
+    ends: dict[int, int],
+    *,
+    accept: bool,
+    spec: StreamSpec,
+) -> None:
+    """Raises Refused when checkpoint, topic and what is on record do not belong together."""
+    name = record.name
+    if where.topics and record.topic not in where.topics:
+        raise Refused(
+            f"the checkpoint {record.checkpoint} is of a query over {', '.join(where.topics)}, not {record.topic}",
+            hint=f"name another folder as `checkpoint` of streams.{name}",
+        )
+    if accept:
+        return
+    accepting = f"if that is meant: backcast stream start {name} --accept-checkpoint"
+    if before is not None and before.topic == record.topic and before.topic_id != record.topic_id:
+        raise Refused(
+            f"topic {record.topic} was deleted and made again since stream {name} ran: its offsets mean other records",
+            hint=f"begin with a new checkpoint; {accepting}",
+        )
+    if before is None:
+        if where.planned is not None and where.planned != where.committed:
+            raise Refused(
+                f"batch {where.planned} in {record.checkpoint} was begun by somebody else and is not over: whether its"
+                f" rows are in {record.table} cannot be told",
+                hint=f"let its own query finish the batch; {accepting}",
+            )
+        return
+    if where.query_id == before.query_id or (before.query_id is None and before.checkpoint == record.checkpoint):
+        # Without an id it died while its first batch waited for leave to begin.
+        return
+    position = where.ends or _literal(spec.starting, record.topic)
+    if ends and position == ends:
+        return
+    found = "there is no checkpoint" if where.query_id is None else "the checkpoint is of another query"
+    raise Refused(
+        f"{found} in {record.checkpoint}: the table has stream {name} up to {_told(ends)}, and the query would go on at"
+        f" {_told(position) if position else spec.starting}",
+        hint=f"backcast checkpoint inspect {name}; {accepting}",
+    )
+
+
+def _literal(starting: str, topic: str) -> dict[int, int]:
+    """Offsets that a new query begins at, where they are written out."""
+    import json
+
+    try:
+        return {int(key): int(value) for key, value in json.loads(starting)[topic].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _told(ends: dict[int, int]) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(ends.items())) or "nothing"

@@ -1,0 +1,133 @@
+"""The life of a live stream across many processes, each of which is killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from backcast.control import ControlPlane
+from backcast.errors import BackcastError
+from backcast.model.live import StreamStatus
+from backcast.spark import processes
+from backcast.spark.processes import ProcessIdentity
+from backcast.testing.faults import KILLS
+from backcast.testing.kafka_topics import wait_until
+from backcast.testing.orders import FIRST, Order, Orders
+from tests.cheap import cheap
+from tests.crash.process import Lost, SparkProcess
+from tests.crash.witness import Anomaly
+
+_JOB = {"name": "live", "accept_checkpoint": False}
+_WAIT = 180.0
+
+
+def endless() -> Iterator[Order]:
+    """Orders of many days, so that a batch writes several files."""
+    number = 0
+    while True:
+        yield Order(number, FIRST + timedelta(hours=number * 5 % 720), f"{1 + number % 7}.50", f"S{number % 3}")
+        number += 1
+
+
+@dataclass
+class StreamLife:
+    """A project with a stream `live`, everything that was sent to its topic, and the JVMs that kills left behind."""
+
+    orders: Orders
+    source: Iterator[Order] = field(default_factory=endless)
+    sent: list[Order] = field(default_factory=list)
+    orphans: list[ProcessIdentity] = field(default_factory=list)
+
+    def send(self, number: int) -> None:
+        new = [next(self.source) for _ in range(number)]
+        self.orders.send(new)
+        self.sent += new
+
+    def status(self) -> StreamStatus:
+        with closing(self.orders.open().world) as world:
+            return ControlPlane(world).stream_status("live")
+
+    def die_at(self, fault: str) -> None:
+        """One process that is killed at that point."""
+        with self._process(fault) as process:
+            process.send("stream-start", **_JOB, once=True)
+            self._lost(process, jvm_only=fault.endswith(":jvm"))
+
+    def die_at_random(self, dice: random.Random, kill: str, seconds: float) -> None:
+        """One process that is killed some time after it began to run, while records arrive."""
+        with self._process() as process:
+            process.send("stream-start", **_JOB, once=False)
+            wait_until(lambda: self.status().state == "running", "the stream runs", _WAIT)
+            until = time.monotonic() + dice.uniform(0, seconds)
+            while time.monotonic() < until:
+                self.send(dice.randint(1, 20))
+                time.sleep(dice.uniform(0, 0.2))
+            jvm = self._jvm()
+            if kill in ("jvm", "both") and jvm is not None:
+                os.kill(jvm.pid, signal.SIGKILL)
+            if kill in ("python", "both"):
+                process.process.kill()
+            self._lost(process, jvm_only=kill == "jvm")
+
+    def catch_up(self) -> StreamStatus:
+        """With nobody in its way."""
+        with self._process() as process:
+            return StreamStatus.model_validate(process.call("stream-start", **_JOB, once=True))
+
+    def stop_by_signal(self, until: Callable[[], bool]) -> StreamStatus:
+        """One process that gets SIGTERM once that holds."""
+        with self._process() as process:
+            process.send("stream-start", **_JOB, once=False)
+            wait_until(until, "the stream is where it should be", _WAIT)
+            process.process.terminate()
+            return StreamStatus.model_validate(process.answer())
+
+    def check(self) -> None:
+        """Every record that was sent is in the table, once."""
+        wanted = Counter((each.id, f"{each.at:%Y-%m-%d}", each.amount) for each in self.sent)
+        found = self.orders.rows()
+        if found != wanted:
+            raise Anomaly(f"lost {sorted(wanted - found)[:5]}, too many {sorted(found - wanted)[:5]}")
+
+    def close(self) -> None:
+        for orphan in self.orphans:
+            with suppress(ProcessLookupError):
+                processes.end(orphan)
+
+    def _process(self, fault: str = "") -> SparkProcess:
+        return SparkProcess(self.orders.root, fault, cheap(self.orders.format))
+
+    def _jvm(self) -> ProcessIdentity | None:
+        lease = self.status().lease
+        if lease is None or lease.holder.jvm_pid is None or lease.holder.jvm_started is None:
+            return None
+        found = ProcessIdentity(lease.holder.jvm_pid, lease.holder.jvm_started)
+        self.orphans.append(found)
+        return found
+
+    def _lost(self, process: SparkProcess, *, jvm_only: bool) -> None:
+        """It must end as a kill does: no answer, or one that says that it goes on."""
+        try:
+            answer = process.answer()
+        except Lost:
+            self._jvm()
+            return
+        except BackcastError as error:
+            self._jvm()
+            if not jvm_only or error.exit_code not in (5, 6):
+                raise Anomaly(f"the kill ended in {error!r}") from error
+            return
+        raise Anomaly(f"nothing was killed: {answer}")
+
+
+def kills(dice: random.Random) -> Iterator[str]:
+    """What is killed, over and over, in no order."""
+    while True:
+        yield dice.choice(KILLS)

@@ -1,0 +1,60 @@
+"""Kill a live stream at random points, many times: `python -m tests.crash.stream_soak --kills 20 --on delta`."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from pathlib import Path
+
+from backcast.faults import STREAM_POINTS
+from backcast.model.pipeline import TableFormat
+from backcast.spark.session import open_session
+from backcast.spark.settings import SessionSettings, embedded_catalog
+from backcast.spark.versions import Package
+from backcast.testing.kafka import kafka_broker
+from backcast.testing.orders import Orders
+from tests.crash.stream_life import StreamLife, kills
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--on", choices=[each.value for each in TableFormat], default="iceberg")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    asked = parser.parse_args()
+    dice = random.Random(asked.seed)  # noqa: S311 - kills, not secrets
+    print(f"{asked.kills} kills on {asked.on}, seed {asked.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="backcast-soak-") as folder, kafka_broker() as broker:
+        root = Path(folder)
+        lake = root / "lake"
+        lake.mkdir()
+        settings = SessionSettings(
+            app_name="soak", master="local[1]", packages=tuple(Package), catalogs={"lake": embedded_catalog(lake)}
+        )
+        spark = open_session(settings)
+        spark.sql("CREATE NAMESPACE lake.soak")
+        orders = Orders.create(root / "project", spark, broker, "lake.soak", lake, table_format=TableFormat(asked.on))
+        orders.configure(stream="most_per_trigger: 50\ntrigger: 1s")
+        life = StreamLife(orders)
+        try:
+            for number, kill in zip(range(asked.kills), kills(dice), strict=False):
+                life.send(dice.randint(1, 100))
+                if dice.random() < 0.4:
+                    fault = f"{dice.choice(STREAM_POINTS)}:{kill}"
+                    life.die_at(fault)
+                else:
+                    fault = f"at random:{kill}"
+                    life.die_at_random(dice, kill, 4.0)
+                print(f"{number + 1:3} {fault}, {len(life.sent)} records sent", flush=True)
+            life.catch_up()
+            life.check()
+        finally:
+            life.close()
+            spark.stop()
+    print(f"{len(life.sent)} records, each in the table once", flush=True)
+
+
+if __name__ == "__main__":
+    main()

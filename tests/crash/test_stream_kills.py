@@ -1,0 +1,39 @@
+"""SIGKILL of a live stream, of Python, of the JVM, of both: every record is in the table once. More: stream_soak."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from backcast.model.pipeline import TableFormat
+from backcast.testing.orders import Orders
+from tests.crash.stream_life import StreamLife
+
+FAULTS = {
+    TableFormat.ICEBERG: ("stream.after-commit:python", "both"),
+    TableFormat.DELTA: ("stream.before-commit:both", "jvm"),
+}
+
+
+@pytest.mark.parametrize("table_format", list(TableFormat))
+def test_a_stream_that_is_killed_writes_every_record_once_and_stops_on_a_signal(
+    new_orders: Callable[..., Orders], table_format: TableFormat
+) -> None:
+    orders = new_orders(table_format=table_format)
+    orders.configure(stream="most_per_trigger: 20\ntrigger: 1s")
+    life = StreamLife(orders)
+    point, kill = FAULTS[table_format]
+    try:
+        life.send(30)
+        life.die_at(point)
+        life.die_at_random(random.Random(7), kill, 2.0)  # noqa: S311 - a kill, not a secret
+        life.send(30)
+        ended = life.stop_by_signal(lambda: sum(each.landed and each.lag == 0 for each in life.status().batches) > 0)
+        assert (ended.state, ended.alive) == ("stopped", False)
+        assert ended.batches[0].landed
+        life.catch_up()
+        life.check()
+    finally:
+        life.close()

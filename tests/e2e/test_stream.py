@@ -1,0 +1,251 @@
+"""Live streams, run in this process: the same transform over the endless topic, each record in the table once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
+
+import pytest
+
+from backcast.control import ControlPlane
+from backcast.errors import ChunkFailed, InvalidRequest, LeaseHeld, QuarantineFull, Refused
+from backcast.faults import STREAM_POINTS
+from backcast.model.live import LiveState, Stop, StreamStatus, freeze_lease, stream_lease
+from backcast.model.pipeline import TableFormat
+from backcast.model.report import Progress
+from backcast.testing.faults import at_point
+from backcast.testing.orders import FIRST, Order, Orders, rows_of, spread
+
+ICEBERG, DELTA = TableFormat.ICEBERG, TableFormat.DELTA
+BOTH = pytest.mark.parametrize("table_format", [ICEBERG, DELTA])
+SENT = list(spread(3, 10))
+EVERYTHING = ("2026-01-01", "2026-02-01")
+
+
+def caught_up(orders: Orders, **how: bool) -> StreamStatus:
+    with closing(orders.open().world) as world:
+        return ControlPlane(world).stream_start("live", once=True, **how)
+
+
+@BOTH
+def test_a_stream_reads_every_record_once_and_goes_on_where_it_stopped(
+    new_orders: Callable[..., Orders], table_format: TableFormat
+) -> None:
+    orders = new_orders(table_format=table_format)
+    orders.configure(stream="most_per_trigger: 8")
+    orders.send(SENT[:20])
+    first = caught_up(orders)
+    orders.send(SENT[20:])
+    second = caught_up(orders)
+    assert orders.rows() == rows_of(SENT, *EVERYTHING)
+    assert first.live is not None
+    assert second.live is not None
+    assert second.live.state is LiveState.STOPPED
+    assert first.live.query_id == second.live.query_id
+    assert not second.alive
+    newest = second.batches[0]
+    assert (newest.landed, newest.lag) == (True, 0)
+    assert newest.batch >= 3, "a batch takes no more records than it may"
+    assert sum(each.end for each in newest.offsets) == len(SENT)
+    with closing(orders.open().world) as world:
+        found = world.stream_reader().batches("live", 100)
+        assert sum(each.rows_out for each in found) == sum(each.rows_in or 0 for each in found) == len(SENT)
+        told = world.target("orders_by_day").properties(newest.version or "")
+    assert (told["backcast.stream"], told["backcast.batch"]) == ("live", str(newest.batch))
+    assert told["backcast.query"] == second.live.query_id
+    assert told["backcast.offsets"].startswith("0=")
+
+
+@BOTH
+def test_a_batch_that_died_anywhere_is_in_the_table_once_whatever_others_clean_meanwhile(
+    new_orders: Callable[..., Orders], table_format: TableFormat
+) -> None:
+    """Compaction and expiry take away every trace of a batch but the tag, or the transaction id, of the stream."""
+    orders = new_orders(table_format=table_format)
+    pieces = [SENT[start::6] for start in range(6)]
+    for point, piece in zip(STREAM_POINTS, pieces, strict=False):
+        orders.send(piece)
+        with at_point(point, _die), pytest.raises(Died):
+            caught_up(orders)
+        if point == "stream.after-commit":
+            _clean(orders)
+    orders.send(pieces[-1])
+    assert caught_up(orders).state == "stopped"
+    assert orders.rows() == rows_of(SENT, *EVERYTHING)
+
+
+class Died(RuntimeError):
+    """In place of the process."""
+
+
+def _die() -> None:
+    raise Died("killed here")
+
+
+def _clean(orders: Orders) -> None:
+    """What a maintenance job does to the table at night."""
+    if orders.format is DELTA:
+        orders.spark.sql(f"OPTIMIZE {orders.table}")
+        return
+    table, catalog = orders.table.removeprefix("lake."), "lake"
+    options = "options => map('rewrite-all', 'true')"
+    orders.spark.sql(f"CALL {catalog}.system.rewrite_data_files(table => '{table}', {options})")
+    later = "TIMESTAMP '2030-01-01 00:00:00'"
+    orders.spark.sql(f"CALL {catalog}.system.expire_snapshots(table => '{table}', older_than => {later})")
+
+
+@BOTH
+def test_a_merge_keeps_the_newer_row_of_each_key(new_orders: Callable[..., Orders], table_format: TableFormat) -> None:
+    orders = new_orders(table_format=table_format)
+    orders.configure(stream="write: merge")
+    hour = timedelta(hours=1)
+    orders.send([Order(1, FIRST + hour, "1.00"), Order(1, FIRST + 2 * hour, "2.00"), Order(2, FIRST, "1.00")])
+    caught_up(orders)
+    assert sorted(orders.rows()) == [(1, "2026-01-01", "2.00"), (2, "2026-01-01", "1.00")]
+    orders.send([Order(1, FIRST, "0.50"), Order(2, FIRST + hour, "3.00"), Order(3, FIRST, "4.00")])
+    status = caught_up(orders)
+    wanted = [(1, "2026-01-01", "2.00"), (2, "2026-01-01", "3.00"), (3, "2026-01-01", "4.00")]
+    assert sorted(orders.rows()) == wanted
+    assert (status.batches[0].rows_in, status.batches[0].rows_out) == (3, 2)
+
+
+def test_a_record_that_cannot_be_decoded_stops_the_stream_or_is_set_aside_once(
+    new_orders: Callable[..., Orders], namespace: str
+) -> None:
+    orders = new_orders(partitions=1)
+    orders.send(SENT[:5])
+    orders.send_raw(b"{broken")
+    with pytest.raises(ChunkFailed, match=r"1 record of topic .* cannot be decoded.*partition 0, offset 5") as told:
+        caught_up(orders)
+    assert "backcast stream start live" in told.value.hint
+    assert orders.rows() == Counter(), "nothing of the batch landed"
+    with closing(orders.open().world) as world:
+        status = ControlPlane(world).stream_status("live")
+    assert (status.state, status.next) == ("failed", told.value.hint)
+    orders.configure(source=f"quarantine: {{table: {namespace}.aside, most: 1}}")
+    with at_point("stream.before-commit", _die), pytest.raises(Died):
+        caught_up(orders)
+    assert caught_up(orders).batches[0].set_aside == 1
+    assert orders.rows() == rows_of(SENT[:5], *EVERYTHING)
+    kept = orders.spark.sql(f"SELECT run_id, partition, offset FROM {namespace}.aside").collect()
+    assert [tuple(row) for row in kept] == [("stream:live", 0, 5)]
+    orders.send_raw(b"{broken too")
+    with pytest.raises(QuarantineFull, match="after 1 in other batches, and 1 are allowed in this stream"):
+        caught_up(orders)
+
+
+def test_windows_close_as_the_watermark_passes_and_state_survives_a_crash(new_orders: Callable[..., Orders]) -> None:
+    orders = new_orders(partitions=1)
+    orders.configure(stream="watermark: {column: at, delay: 1h}")
+    (orders.root / "models" / "orders.sql").write_text(DAILY)
+    days = {day: [each for each in SENT if each.at.day == day] for day in (1, 2, 3)}
+    orders.send(days[1][:5])
+    caught_up(orders)
+    orders.send(days[1][5:])
+    with at_point("stream.after-commit", _die), at_most_once_committed(orders):
+        caught_up(orders)
+    orders.send(days[2])
+    caught_up(orders)
+    orders.send([*days[3], Order(900, FIRST, "5.00")])
+    status = caught_up(orders)
+    assert _by_day(orders) == {"2026-01-01": 10, "2026-01-02": 10}
+    assert status.batches[0].watermark is not None
+    (orders.root / "models" / "orders.sql").write_text(DAILY.replace("GROUP BY shop,", "GROUP BY shop, id % 2,"))
+    orders.send([Order(901, FIRST + timedelta(days=5))])
+    with pytest.raises(Refused, match="the state of stream live does not fit its query any more"):
+        caught_up(orders)
+
+
+DAILY = """\
+SELECT count(*) AS id, shop, window.start AS at, CAST(sum(amount) AS DECIMAL(10,2)) AS amount,
+       to_date(window.start) AS day
+FROM orders GROUP BY shop, window(at, '1 day')
+"""
+
+
+@contextmanager
+def at_most_once_committed(orders: Orders) -> Iterator[None]:
+    """A batch that emits no window leaves no commit, so the point may not be reached."""
+    with suppress(Died):
+        yield
+
+
+def _by_day(orders: Orders) -> dict[str, int]:
+    found = orders.spark.sql(f"SELECT CAST(day AS STRING), sum(id) FROM {orders.table} GROUP BY day").collect()
+    return {row[0]: row[1] for row in found}
+
+
+def test_what_cannot_be_streamed_is_refused_in_words(new_orders: Callable[..., Orders]) -> None:
+    orders = new_orders()
+    file = orders.root / "models" / "orders.sql"
+    query = file.read_text()
+    file.write_text(query + " WHERE id IN (SELECT max(id) FROM orders)\n")
+    with pytest.raises(ChunkFailed, match="Streaming query is not allowed in subquery") as told:
+        caught_up(orders)
+    assert "backcast stream start live" in told.value.hint
+    file.write_text(query + " ORDER BY id\n")
+    with pytest.raises(Refused, match=r"Spark does not run models/orders\.sql as a stream: ") as told:
+        caught_up(orders)
+    assert "backcast backfill orders" in told.value.hint
+    file.write_text(query.replace("shop, at", "at"))
+    with pytest.raises(Refused, match="missing"):
+        caught_up(orders)
+    orders.configure(stream="external: true")
+    with pytest.raises(InvalidRequest, match="stream live is run by somebody else"):
+        caught_up(orders)
+
+
+def test_a_checkpoint_that_is_not_the_streams_own_is_refused(new_orders: Callable[..., Orders]) -> None:
+    orders = new_orders(partitions=1)
+    orders.send(SENT[:10])
+    caught_up(orders)
+    folder = orders.root / ".checkpoints" / "live"
+    folder.rename(folder.with_name("kept"))
+    orders.send(SENT[10:])
+    with pytest.raises(Refused, match=r"the table has stream live up to 0=10, and the query would go on at earliest"):
+        caught_up(orders)
+    start = json.dumps({orders.topic: {"0": 10}})
+    orders.configure(stream=f"starting: '{start}'")
+    first = caught_up(orders)
+    assert orders.rows() == rows_of(SENT, *EVERYTHING), "it went on exactly where the table ends"
+    assert first.batches[0].batch == 0
+    folder.rename(folder.with_name("newer"))
+    folder.with_name("kept").rename(folder)
+    with pytest.raises(Refused, match="the checkpoint is of another query"):
+        caught_up(orders)
+
+
+def test_a_stream_stops_behind_a_committed_batch_and_only_one_process_runs_it(
+    new_orders: Callable[..., Orders],
+) -> None:
+    """While it waits for a frozen table, too."""
+    orders = new_orders(partitions=1)
+    orders.send(SENT[:10])
+    control = orders.open()
+    with closing(control.world) as world:
+        world.spark()
+        store, heard, told = world.store(), [], []
+        frozen = store.leases.acquire(freeze_lease(orders.table), world.holder(), 300)
+
+        def on_progress(progress: Progress) -> None:
+            told.append(progress.message)
+            if progress.message.startswith("waits: "):
+                with pytest.raises(LeaseHeld, match="runs stream live right now"):
+                    orders.open().stream_start("live")
+                assert orders.rows() == Counter()
+                store.leases.release(frozen)
+            elif len(told) == 2:
+                orders.send(SENT[10:])
+            else:
+                heard.append(Stop.BOUNDARY)
+
+        status = control.stream_start("live", asked=lambda: heard[0] if heard else None, on_progress=on_progress)
+        assert [each.partition(":")[0] for each in told] == ["waits", "batch 0", "batch 1"]
+        assert status.state == "stopped"
+        assert orders.rows() == rows_of(SENT, *EVERYTHING)
+        assert world.reader().holder(stream_lease("live")) is None
+        offsets = sorted(each.name for each in (orders.root / ".checkpoints" / "live" / "commits").iterdir())
+        assert [name for name in offsets if name.isdigit()] == ["0", "1"]

@@ -1,0 +1,134 @@
+"""Real checkpoints of small queries over a topic, made once for each kind in a test process, and copied."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from backcast.testing.kafka import KafkaBroker
+
+TOPIC = "checkpointed"
+RECORDS = 160
+FIRST = 1_767_225_600_000
+"""Event time of the first record; one more each second."""
+_STATE = "spark.sql.streaming.stateStore."
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+STORES = {
+    "hdfs": {f"{_STATE}providerClass": _HDFS},
+    "changelog": {
+        f"{_STATE}providerClass": _ROCKS,
+        f"{_STATE}rocksdb.changelogCheckpointing.enabled": "true",
+    },
+    "rocksdb": {
+        f"{_STATE}providerClass": _ROCKS,
+        f"{_STATE}rocksdb.changelogCheckpointing.enabled": "false",
+    },
+}
+OFTEN = {f"{_STATE}minDeltasForSnapshot": "2", f"{_STATE}maintenanceInterval": "300ms"}
+"""So that a few batches leave snapshots, which are what a rewind can go wrong by."""
+
+
+class Stopped(Exception):
+    """Raised by a test in the middle of a query."""
+
+
+@dataclass
+class Made:
+    """A checkpoint, and what its query gave out so far: by batch, rows as they came."""
+
+    path: Path
+    given: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
+
+    def rows(self, up_to: int | None = None) -> list[tuple[Any, ...]]:
+        return sorted(row for batch, rows in self.given.items() if up_to is None or batch <= up_to for row in rows)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Queries of each kind over one topic."""
+
+    spark: SparkSession
+    broker: KafkaBroker
+    root: Path
+    made: dict[str, Made] = field(default_factory=dict)
+
+    def copy(self, kind: str, to: Path) -> Made:
+        """A checkpoint of that kind for a test to spoil; `stateless`, or one of the stores."""
+        if kind not in self.made:
+            original = Made(self.root / kind)
+            self.run(kind, original)
+            self.made[kind] = original
+        original = self.made[kind]
+        shutil.copytree(original.path, to)
+        return Made(to, {batch: list(rows) for batch, rows in original.given.items()})
+
+    def run(self, kind: str, made: Made, per_batch: int = 20, stop_at: int | None = None) -> None:
+        """All that the topic has; or until the given batch begins, which then is planned and not committed."""
+
+        def take(rows: DataFrame, batch: int) -> None:
+            if batch == stop_at:
+                raise Stopped
+            made.given[batch] = [tuple(row) for row in rows.collect()]
+
+        frame = self.frame(kind, per_batch)
+        query = (
+            frame.writeStream.outputMode("append")
+            .foreachBatch(take)
+            .option("checkpointLocation", str(made.path))
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            query.awaitTermination()
+        except Exception as error:
+            if stop_at is None or "Stopped" not in str(error):
+                raise
+
+    def frame(self, kind: str, per_batch: int = 20) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        session = self.spark.newSession()
+        for key, value in {**STORES.get(kind, {}), **(OFTEN if kind in STORES else {})}.items():
+            session.conf.set(key, value)
+        records = (
+            session.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", self.broker.servers)
+            .option("subscribe", TOPIC)
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", per_batch)
+            .load()
+        )
+        if kind not in STORES:
+            return records.select("partition", "offset", F.col("key").cast("string").alias("name"))
+        counted = records.withWatermark("timestamp", "10 seconds").groupBy(F.window("timestamp", "10 seconds"), "key")
+        return counted.count().select(
+            F.unix_timestamp("window.start").alias("start"), F.col("key").cast("string").alias("name"), "count"
+        )
+
+
+def new_lab(spark: SparkSession, broker: KafkaBroker, root: Path) -> Lab:
+    from backcast.testing.kafka_records import Record
+
+    broker.create_topic(TOPIC, 2)
+    records = (
+        Record(json.dumps({"id": number}), str(number % 3), FIRST + number * 1000, number % 2)
+        for number in range(RECORDS)
+    )
+    broker.produce(TOPIC, records)
+    return Lab(spark, broker, root)
+
+
+def bytes_of(root: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(root)): each.read_bytes() for each in sorted(root.rglob("*")) if each.is_file()}
+
+
+def files_below(root: Path, pattern: str, keep: Callable[[Path], bool] = lambda _: True) -> Iterator[Path]:
+    return (each for each in sorted(root.glob(pattern)) if each.is_file() and keep(each))

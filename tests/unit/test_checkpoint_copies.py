@@ -1,0 +1,209 @@
+"""Backups, restores, rewinds and forks of checkpoints, killed at every rename, and beside a stream that writes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from backcast.errors import InvalidRequest, NotVerified, Refused
+from backcast.model.checkpoint import Change, SinkOutcome
+from backcast.model.pipeline import TableFormat
+from backcast.streams.checkpoint.backup import COPY, backup, verify_backup
+from backcast.streams.checkpoint.change import Checks
+from backcast.streams.checkpoint.damage import verify
+from backcast.streams.checkpoint.difference import difference
+from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.fork import fork_at_batch
+from backcast.streams.checkpoint.point import Point, find_batch
+from backcast.streams.checkpoint.restore import restore
+from backcast.streams.checkpoint.rewind import rewind
+from backcast.streams.checkpoint.sink import SinkMemory, predict, refuse_skip
+from backcast.testing.faults import SimulatedCrash
+from tests.unit.checkpoints import DAY, QUERY, commit, new_checkpoint, offsets, write
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CHECKS = Checks(lambda *_: (), lambda *_: None)
+
+
+def bytes_of(root: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(root)): each.read_bytes() for each in sorted(root.rglob("*")) if each.is_file()}
+
+
+def test_a_backup_has_every_byte_and_a_changed_one_is_found(tmp_path: Path) -> None:
+    root = new_checkpoint(tmp_path / "checkpoint", planned=1)
+    (root / "offsets/.6.1f0c.tmp").write_text("half")
+    made = backup(root, None, NOW)
+    copy = Path(made.path, COPY)
+    assert (made.batch, made.planned, made.running) == (4, 5, False)
+    assert bytes_of(copy) == {name: data for name, data in bytes_of(root).items() if ".tmp" not in name}
+    verify_backup(Path(made.path))
+    for spoil in (
+        lambda: (copy / "offsets/2").write_text("v1"),
+        lambda: (copy / "offsets/9").write_text("v1"),
+        (copy / "commits/0").unlink,
+    ):
+        before = bytes_of(Path(made.path))
+        spoil()
+        with pytest.raises(NotVerified):
+            restore(root, Path(made.path), CHECKS, NOW)
+        for name in set(bytes_of(Path(made.path))) - set(before):
+            (Path(made.path) / name).unlink()
+        for name, data in before.items():
+            (Path(made.path) / name).write_bytes(data)
+
+
+def test_a_backup_beside_a_stream_that_writes_is_whole(tmp_path: Path) -> None:
+    """Batches are planned and committed, and old ones removed, as fast as files can be written."""
+    root = new_checkpoint(tmp_path / "checkpoint", batches=30)
+    stop = threading.Event()
+
+    def stream() -> None:
+        number = 30
+        while not stop.is_set():
+            end = 10 * (number + 1)
+            write(root / f"offsets/.{number}.tmp", offsets({"orders": {"0": end, "1": end}}))
+            (root / f"offsets/.{number}.tmp").rename(root / f"offsets/{number}")
+            (root / f"commits/.{number}.tmp").write_text(commit())
+            (root / f"commits/.{number}.tmp").rename(root / f"commits/{number}")
+            for name in ("offsets", "commits"):
+                (root / name / str(number - 30)).unlink(missing_ok=True)
+            number += 1
+            stop.wait(0.002)
+
+    writer = threading.Thread(target=stream)
+    writer.start()
+    try:
+        made = [backup(root, tmp_path / f"backup-{number}", NOW) for number in range(5)]
+    finally:
+        stop.set()
+        writer.join()
+    assert any(each.running for each in made)
+    for each in made:
+        verify_backup(Path(each.path))
+        assert verify(Checkpoint.at(Path(each.path, COPY))).sound
+    assert not list(tmp_path.glob(".making*"))
+
+
+def restored(root: Path, made: Path) -> Change:
+    return restore(root, made, CHECKS, NOW)
+
+
+def rewound(root: Path, _made: Path) -> Change:
+    return rewind(root, 2, CHECKS, NOW)
+
+
+@pytest.mark.parametrize("command", [restored, rewound])
+def test_killed_at_any_rename_the_same_command_ends_it_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[[Path, Path], Change]
+) -> None:
+    real, calls = os.rename, 0
+    expected: dict[str, bytes] = {}
+    for kill_at in range(8):
+        home = tmp_path / f"life-{kill_at}"
+        root = new_checkpoint(home / "checkpoint")
+        made = Path(backup(root, None, NOW).path)
+        write(root / "commits/5", commit())
+        before = bytes_of(root)
+        calls = 0
+
+        def dying(*given: object, at: int = kill_at) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == at // 2 + 1 and at % 2 == 0:
+                raise SimulatedCrash
+            real(*given)  # type: ignore[arg-type]
+            if calls == at // 2 + 1:
+                raise SimulatedCrash
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "rename", dying)
+            try:
+                command(root, made)
+            except SimulatedCrash:
+                pass
+            else:
+                assert kill_at >= 6
+        again = command(root, made)
+        assert again.path == str(root)
+        expected = expected or bytes_of(root)
+        assert bytes_of(root) == expected
+        kept = list(home.glob("checkpoint.before-*"))
+        assert [bytes_of(each) for each in kept] == [before]
+        assert not [each for each in home.iterdir() if each.name.startswith(".")]
+        assert not command(root, made).changed
+
+
+def test_an_exchange_that_was_interrupted_is_told(tmp_path: Path) -> None:
+    root = new_checkpoint(tmp_path / "checkpoint")
+    root.rename(tmp_path / ".checkpoint.backcast-ready")
+    with pytest.raises(InvalidRequest, match="an exchange was interrupted"):
+        Checkpoint.at(root)
+
+
+def test_a_batch_is_found_by_number_watermark_and_offset(tmp_path: Path) -> None:
+    checkpoint = Checkpoint.at(new_checkpoint(tmp_path / "checkpoint", planned=1))
+    day = datetime.fromtimestamp(DAY / 1000, UTC)
+
+    def at(seconds: float, delay: float = 0) -> int:
+        moment = day + timedelta(seconds=seconds)
+        return find_batch(checkpoint, Point(before=moment, delay=timedelta(seconds=delay)))
+
+    assert find_batch(checkpoint, Point(batch=3)) == 3
+    assert (at(30), at(29.9), at(3600), at(40, delay=10)) == (2, 1, 4, 2)
+    assert find_batch(checkpoint, Point(offsets={0: 35})) == 2
+    assert find_batch(checkpoint, Point(offsets={0: 35, 1: 20})) == 1
+    for point, message in (
+        (Point(), "where is it to go back to"),
+        (Point(batch=5), "no batch 5"),
+        (Point(batch=1, offsets={0: 1}), "where is it to go back to"),
+        (Point(offsets={7: 1}), "reads no partition 7"),
+    ):
+        with pytest.raises(InvalidRequest, match=message):
+            find_batch(checkpoint, point)
+    for point, message in (
+        (Point(offsets={0: 5}), "ends behind these offsets"),
+        (Point(before=day), "later than that"),
+    ):
+        with pytest.raises(Refused, match=message):
+            find_batch(checkpoint, point)
+    write(checkpoint.root / "offsets/3", "v1")
+    with pytest.raises(Refused, match="cannot go on after batch 3") as refused:
+        find_batch(Checkpoint.at(checkpoint.root), Point(batch=3))
+    assert refused.value.hint == "batch 2 is whole: --to-batch 2"
+
+
+def test_a_fork_is_another_query_and_leaves_the_first_alone(tmp_path: Path) -> None:
+    root = new_checkpoint(tmp_path / "checkpoint")
+    before = bytes_of(root)
+    forked = fork_at_batch(Checkpoint.at(root), tmp_path / "fork", 2, CHECKS)
+    assert forked.query_id not in ("", QUERY)
+    assert bytes_of(root) == before
+    found = difference(Checkpoint.at(root), Checkpoint.at(tmp_path / "fork"))
+    assert (found.same_query, found.parted_after) == (False, 2)
+    assert found.positions == ("orders 0: 50 | 30", "orders 1: 50 | 30")
+    assert [each.what for each in found.batches] == ["planned only on the left"] * 2
+    with pytest.raises(InvalidRequest, match="exists already"):
+        fork_at_batch(Checkpoint.at(root), tmp_path / "fork", 2, CHECKS)
+
+
+def test_what_the_sink_does_follows_from_what_the_table_remembers() -> None:
+    def told(last: int | None, next_batch: int, again: int = 2, *, new: bool = False, empty: bool = False) -> str:
+        memory = SinkMemory("lake.shop.daily", TableFormat.ICEBERG, empty, last)
+        return predict(memory, next_batch, again, new_id=new).outcome
+
+    assert told(last=5, next_batch=4) == SinkOutcome.SKIP
+    assert told(last=3, next_batch=4) == SinkOutcome.APPLY
+    assert told(last=None, next_batch=4) == SinkOutcome.DUPLICATE
+    assert told(last=None, next_batch=4, again=0) == SinkOutcome.APPLY
+    assert told(last=5, next_batch=4, new=True) == SinkOutcome.DUPLICATE
+    assert told(last=5, next_batch=6, again=0, new=True) == SinkOutcome.APPLY
+    assert told(last=None, next_batch=4, empty=True) == SinkOutcome.APPLY
+    memory = SinkMemory("lake.shop.daily", TableFormat.ICEBERG, False, 5, "77")
+    with pytest.raises(Refused, match="batches 4 to 5 are in the table") as refused:
+        refuse_skip(predict(memory, 4, 2, new_id=False))
+    assert "snapshot 77" in refused.value.hint

@@ -1,0 +1,110 @@
+"""Damage to the logs of a checkpoint is found, and told with what Spark was seen to do about it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from backcast.model.checkpoint import Severity
+from backcast.streams.checkpoint.damage import verify
+from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.history import history
+from backcast.streams.checkpoint.look import inspect
+from tests.unit.checkpoints import commit, new_checkpoint, offsets, write
+
+F, S, H, U = Severity.FAILS, Severity.SILENT, Severity.HARMLESS, Severity.UNKNOWN
+Spoil = Callable[[Path], object]
+
+
+def gone(*files: str) -> Spoil:
+    def spoil(root: Path) -> None:
+        for file in files:
+            (root / file).unlink()
+            (root / file).with_name(f".{Path(file).name}.crc").unlink()
+
+    return spoil
+
+
+def holds(file: str, content: str | bytes) -> Spoil:
+    return lambda root: write(root / file, content)
+
+
+CASES: dict[str, tuple[Spoil, set[tuple[str, str, Severity]], int | None]] = {
+    "nothing": (lambda _: None, set(), 4),
+    "the last offsets are missing": (gone("offsets/4"), {("commit-ahead", "offsets/4", S)}, 3),
+    "the offsets before the last are missing": (gone("offsets/3"), {("offsets-missing", "offsets/3", F)}, 4),
+    "all offsets are missing": (gone(*(f"offsets/{n}" for n in range(5))), {("offsets-missing", "offsets", S)}, None),
+    "old offsets are missing": (gone("offsets/1"), {("offsets-gap", "offsets/1", H)}, 4),
+    "the last commit is missing, as after a kill": (gone("commits/4"), set(), 3),
+    "two commits are missing": (gone("commits/3", "commits/4"), {("commits-behind", "commits/3", S)}, 2),
+    "a commit in the middle is missing": (gone("commits/2"), {("commits-gap", "commits/2", H)}, 4),
+    "empty offsets": (holds("offsets/4", ""), {("log-empty", "offsets/4", F)}, 3),
+    "offsets without sources": (holds("offsets/4", "v1\n{}"), {("log-shape", "offsets/4", F)}, 3),
+    "an empty commit": (holds("commits/4", ""), {("log-empty", "commits/4", F)}, 3),
+    "a bad version": (holds("offsets/4", "x1\n{}\n{}"), {("log-version", "offsets/4", F)}, 3),
+    "a newer version": (holds("commits/4", "v7\n{}"), {("log-newer", "commits/4", U)}, 3),
+    "bad JSON": (holds("offsets/3", "v1\n{}\n{nope"), {("log-json", "offsets/3", F)}, 4),
+    "bad JSON of long ago": (holds("offsets/0", "v1\n{}\n{nope"), {("log-json", "offsets/0", H)}, 4),
+    "a commit that says nothing": (holds("commits/4", "v1\n{}"), set(), 4),
+    "a line break at the end": (
+        lambda root: write(root / "offsets/4", (root / "offsets/4").read_text() + "\n"),
+        set(),
+        4,
+    ),
+    "one source too many": (
+        lambda root: write(root / "offsets/4", (root / "offsets/4").read_text() + "\n-"),
+        {("sources", "offsets/4", F)},
+        4,
+    ),
+    "no metadata": (gone("metadata"), {("metadata-missing", "metadata", S)}, 4),
+    "empty metadata": (holds("metadata", ""), {("metadata-empty", "metadata", F)}, 4),
+    "garbled metadata": (holds("metadata", '{"id":'), {("metadata-json", "metadata", F)}, 4),
+    "metadata that is no text": (holds("metadata", b"\xff\xfe"), {("metadata-version", "metadata", F)}, 4),
+    "no start of the source": (gone("sources/0/0"), set(), 4),
+    "a garbled start of the source": (holds("sources/0/0", "x"), {("source-start", "sources/0/0", F)}, 4),
+    "an edited offset": (
+        lambda root: (root / "offsets/4").write_text(offsets({"orders": {"0": 49, "1": 50}})),
+        {("changed", "offsets/4", S)},
+        3,
+    ),
+    "an old commit that was edited": (
+        lambda root: (root / "commits/1").write_text(commit(7)),
+        {("changed", "commits/1", H)},
+        4,
+    ),
+    "a folder in the place of offsets": (
+        lambda root: (gone("offsets/4")(root), (root / "offsets/4").mkdir()),
+        {("log-unreadable", "offsets/4", F)},
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_damage_is_found_and_so_is_the_newest_batch_that_is_whole(tmp_path: Path, case: str) -> None:
+    spoil, expected, whole = CASES[case]
+    root = new_checkpoint(tmp_path / "checkpoint")
+    spoil(root)
+    found = verify(Checkpoint.at(root))
+    assert {(each.kind, each.file, each.severity) for each in found.damages} == expected
+    assert found.recoverable == whole
+    assert all(each.at_restart for each in found.damages)
+    assert all(each.remedy for each in found.damages if each.severity in (F, S))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_the_bytes_looking_never_fails(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - damage, not secrets
+    root = new_checkpoint(tmp_path / "checkpoint", planned=1)
+    for file in chance.sample([each for each in sorted(root.rglob("*")) if each.is_file()], 4):
+        data = bytearray(file.read_bytes())
+        for _ in range(chance.randint(1, 5)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        file.write_bytes(bytes(data[: chance.randrange(len(data) + 1)] if chance.random() < 0.3 else data))
+    checkpoint = Checkpoint.at(root)
+    verify(checkpoint).as_json()
+    inspect(checkpoint).as_json()
+    history(checkpoint).as_json()
