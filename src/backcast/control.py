@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from backcast import status as status_report
@@ -24,6 +25,7 @@ from backcast.attest.step import attest
 from backcast.collection import Collection
 from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
 from backcast.faults import point
+from backcast.freezing import Freezing
 from backcast.held import HeldRun, quiet
 from backcast.model.finding import Severity
 from backcast.model.manifest import OnFailure
@@ -47,7 +49,7 @@ from backcast.verbs.attesting import AttestingVerbs
 from backcast.verbs.checking import CheckingVerbs
 from backcast.verbs.checkpoints import CheckpointVerbs
 from backcast.verbs.comparing import ComparingVerbs
-from backcast.verbs.streaming import StreamingVerbs
+from backcast.verbs.stream_backfilling import StreamBackfillVerbs
 from backcast.verbs.topics import TopicVerbs
 from backcast.verbs.watching import WatchingVerbs
 
@@ -71,7 +73,7 @@ class ControlPlane(
     CheckingVerbs,
     CheckpointVerbs,
     ComparingVerbs,
-    StreamingVerbs,
+    StreamBackfillVerbs,
     TopicVerbs,
     WatchingVerbs,
 ):
@@ -124,12 +126,19 @@ class ControlPlane(
         )
 
     def run(
-        self, run_id: str, on_progress: OnProgress = quiet, *, canary: Canary | None = None, yes: bool = False
+        self,
+        run_id: str,
+        on_progress: OnProgress = quiet,
+        *,
+        canary: Canary | None = None,
+        yes: bool = False,
+        hold: bool = False,
     ) -> Run:
         """Stage every chunk and validate the stage. Continues an interrupted run; refuses on drift.
 
         With a canary those chunks are staged and validated alone, and the run waits: the next call goes on. A run that
-        is accepted or under review is returned as it is.
+        is accepted or under review is returned as it is. A table that live policy `freeze` keeps streams from stays so
+        with `hold`, until this process publishes the run or ends.
         """
         run = self.world.store().runs.run(run_id)
         if run.state in (RunState.ACCEPTED, RunState.REVIEW):
@@ -142,8 +151,10 @@ class ControlPlane(
         if run.state in (RunState.PLANNED, RunState.APPROVED):
             require_approval(self.world, run)
             require_confirmation(self.world, run, yes=yes)
-        with self._held(run.run_id) as lease:
+        with self._held(run.run_id) as lease, self._freezing.frozen(run, hold=hold):
             ended = HeldRun(self.world, run.run_id, lease, on_progress).run(canary)
+        if ended.state is not RunState.ACCEPTED:
+            self._freezing.release(run.table)
         return self._discarded(ended)
 
     def work(self, run_id: str, on_progress: OnProgress = quiet, *, patience: float = 60.0) -> Run:
@@ -209,7 +220,7 @@ class ControlPlane(
         if run.state in (RunState.ACCEPTED, RunState.UNDONE):
             require_approval(self.world, run)
             require_confirmation(self.world, run, yes=yes)
-        with self._held(run.run_id) as lease:
+        with self._held(run.run_id) as lease, self._freezing.frozen(run):
             publication = HeldRun(self.world, run.run_id, lease, on_progress).publish()
             self.world.forget_replay(run.run_id)
         self._attest(run.run_id)
@@ -255,7 +266,7 @@ class ControlPlane(
         if plan.refused:
             blocking = [finding for finding in plan.findings if finding.severity is Severity.BLOCK]
             raise PlanRefused("; ".join(each.reason for each in blocking), hint=blocking[0].remedy)
-        run = self.run(plan.run_id, on_progress, yes=yes)
+        run = self.run(plan.run_id, on_progress, yes=yes, hold=True)
         if run.state is RunState.REVIEW:
             hint = f"backcast diff {run.run_id}, then backcast approve {run.run_id} --comment WHY"
             raise Refused(f"run {run.run_id} waits for a person: {run.detail}", hint=hint)
@@ -296,6 +307,10 @@ class ControlPlane(
     def doctor(self) -> Probes:
         """What works, what does not, what to do."""
         return self.world.doctor()
+
+    @cached_property
+    def _freezing(self) -> Freezing:
+        return Freezing(self.world)
 
     def _discarded(self, run: Run) -> Run:
         """A rejected stage goes at once where nobody wants to look at it."""

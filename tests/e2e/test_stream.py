@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import ChunkFailed, InvalidRequest, LeaseHeld, QuarantineFull, Refused
+from backcast.errors import ChunkFailed, InvalidRequest, LeaseHeld, QuarantineFull, Refused, StateConflict
 from backcast.faults import STREAM_POINTS
 from backcast.model.live import LiveState, Stop, StreamStatus, freeze_lease, stream_lease
 from backcast.model.pipeline import TableFormat
 from backcast.model.report import Progress
+from backcast.model.stream_backfill import BACKED_UP, DONE, PLANNED, STOPPED
 from backcast.testing.faults import at_point
+from backcast.testing.kafka_topics import wait_until
 from backcast.testing.orders import FIRST, Order, Orders, rows_of, spread
 
 ICEBERG, DELTA = TableFormat.ICEBERG, TableFormat.DELTA
@@ -249,3 +252,58 @@ def test_a_stream_stops_behind_a_committed_batch_and_only_one_process_runs_it(
         assert world.reader().holder(stream_lease("live")) is None
         offsets = sorted(each.name for each in (orders.root / ".checkpoints" / "live" / "commits").iterdir())
         assert [name for name in offsets if name.isdigit()] == ["0", "1"]
+
+
+def test_a_run_under_freeze_lets_the_stream_wait_between_two_batches(new_orders: Callable[..., Orders]) -> None:
+    """From its base to its publish: what the stream has to say comes behind it, and makes nothing fail."""
+    orders = new_orders(partitions=1)
+    orders.configure(pipeline="publish: {live: freeze}")
+    orders.send(SENT[:20])
+    caught_up(orders)
+    late = Order(500, FIRST + timedelta(hours=3), "9.00")
+    waited: list[str] = []
+    control = orders.open()
+    with closing(control.world), ThreadPoolExecutor(1) as pool:
+
+        def meanwhile() -> None:
+            orders.send([late])
+            started.append(pool.submit(_listen, orders, waited))
+            wait_until(lambda: bool(waited), "the stream waits", 60)
+
+        started: list[Future[StreamStatus]] = []
+        with at_point("run.after-start", meanwhile):
+            publication = control.backfill(orders.request("2026-01-01", "2026-01-02"))
+        status = started[0].result(60)
+    assert waited[0].startswith("waits: ")
+    assert publication.version is not None
+    assert status.state == "stopped"
+    assert orders.rows() == rows_of([*SENT[:20], late], *EVERYTHING)
+
+
+def _listen(orders: Orders, told: list[str]) -> StreamStatus:
+    with closing(orders.open().world) as world:
+        return ControlPlane(world).stream_start(
+            "live", once=True, on_progress=lambda progress: told.append(progress.message)
+        )
+
+
+def test_a_backfill_of_a_stream_goes_on_behind_its_last_step(new_orders: Callable[..., Orders]) -> None:
+    orders = new_orders(partitions=1)
+    orders.send(SENT[:10])
+    control = orders.open()
+    with closing(control.world):
+        begun = control.stream_backfill("live", "2026-01-01", "2026-01-02", pause=True)
+        assert (begun.way, begun.steps) == ("pause", ())
+        with pytest.raises(StateConflict, match="a backfill of 2026-01-01 to 2026-01-02 on stream live is not over"):
+            control.stream_backfill("live", "2026-01-01", "2026-01-03")
+        plan = control.plan(orders.request("2026-01-01", "2026-01-02"))
+        with pytest.raises(Refused, match=r"records that stream live has not read yet \(0=0\.\.10\)"):
+            control.stream_backfill_planned("live", plan)
+        control.stream_start("live", once=True)
+        control.stream_backfill_step("live", STOPPED)
+        control.stream_backfill_step("live", BACKED_UP, backup=control.checkpoint_backup("live").path)
+        control.stream_backfill_planned("live", plan)
+        again = control.stream_backfill("live", "2026-01-01", "2026-01-02")
+        assert again.steps == (STOPPED, BACKED_UP, PLANNED)
+        assert (again.run_id, again.backup is not None) == (plan.run_id, True)
+        assert control.stream_backfill_step("live", DONE) is None

@@ -57,7 +57,7 @@ def _carry_out(work: Working, common: Common, run_id: str) -> int:
     from backcast.model.run import Publication, Run
     from backcast.model.states import RunState
 
-    ended = Run.model_validate(work.call("run", "staging", run_id=run_id, yes=True))
+    ended = Run.model_validate(work.call("run", "staging", run_id=run_id, yes=True, hold=True))
     if ended.state is not RunState.ACCEPTED:
         show_status(common, work.screen, ended)
         return exit_code(ended.state)

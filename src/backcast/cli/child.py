@@ -139,7 +139,8 @@ def _perform_on_run(control: ControlPlane, verb: RunVerb, given: dict[str, Any],
         case "run":
             first = given.get("canary")
             canary = None if first is None else Canary.model_validate(first)
-            return control.run(run_id, on_progress, canary=canary, yes=given.get("yes", False))
+            told = {name: given.get(name, False) for name in ("yes", "hold")}
+            return control.run(run_id, on_progress, canary=canary, **told)
         case "worker":
             return control.work(run_id, on_progress)
         case "watch":

@@ -70,6 +70,8 @@ class LiveBatch(Document):
     version: str | None = None
     """The table's version that holds it."""
     landed: bool = False
+    waits: bool = False
+    """Computed by nobody yet, because a run keeps the table frozen."""
     rows_in: int | None = None
     """As Spark counted them: None until it has."""
     rows_out: int = 0

@@ -95,6 +95,8 @@ class LivePolicy(StrEnum):
     FAIL = "fail"
     KEEP = "keep"
     RESTAGE = "restage"
+    FREEZE = "freeze"
+    """Streams that are run here wait while the run computes and publishes; rows of anyone else make it fail."""
 
 
 class OnFailure(StrEnum):

@@ -94,18 +94,23 @@ class Batches:
 
     def _gate(self) -> None:
         """Before anything is done: the only place at which a stop leaves nothing behind."""
-        told = False
-        while True:
-            if self._host.asked() is not None:
-                raise StopAtBoundary("backcast: asked to stop")
-            self._host.lease()
-            who = self._host.frozen()
-            if who is None:
-                return
-            if not told:
-                self._host.on_progress(Progress(step="stream", message=f"waits: {who}"))
-                told = True
-            self._host.clock.sleep(_FREEZE_POLL)
+        if self._host.asked() is not None:
+            raise StopAtBoundary("backcast: asked to stop")
+        self._host.lease()
+
+    def _wait_while_frozen(self, batch: LiveBatch) -> None:
+        """Behind the intent: who freezes the table sees either that it is meant, or that it waits."""
+        store, host = self._host.store, self._host
+        who = host.frozen()
+        if who is None:
+            return
+        store.record(batch.model_copy(update={"waits": True}), host.lease())
+        host.on_progress(Progress(step="stream", message=f"waits: {who}"))
+        while host.frozen() is not None:
+            self._gate()
+            host.clock.sleep(_FREEZE_POLL)
+        store.record(batch, host.lease())
+        self._wait_while_frozen(batch)
 
     def _take(self, rows: DataFrame, number: int) -> None:
         ranges, target = self.ranges(number), self._sink.target(rows.sparkSession)
@@ -129,6 +134,7 @@ class Batches:
         point("stream.before-intent")
         batch = batch.model_copy(update={"base": target.head()})
         self._host.store.record(batch, self._host.lease())
+        self._wait_while_frozen(batch)
         point("stream.after-intent")
         self._write(target, batch, offsets, rows)
 

@@ -60,11 +60,11 @@ def _in_background(name: str, common: Common, *, accept: bool) -> None:
         control.world.stream(name)
         control.refuse_while_streaming(name)
         detached.detach_stream(project, common.profile, name, accept_checkpoint=accept)
-        found = _once_it_runs(control, project, name)
+        found = once_it_runs(control, project, name)
     screen_of(common).show(found, render_stream(found, datetime.now(UTC)))
 
 
-def _once_it_runs(control: ControlPlane, project: Path, name: str) -> StreamStatus:
+def once_it_runs(control: ControlPlane, project: Path, name: str) -> StreamStatus:
     """Raises what kept it from running."""
     began = time.time()
     while True:

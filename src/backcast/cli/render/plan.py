@@ -129,6 +129,8 @@ def live_rows_sentence(settings: Settings) -> str:
             return "if any arrive in scope before publish, publish refuses and changes nothing"
         case LivePolicy.KEEP:
             return "those that arrive in scope stay beside the restated rows; an equal key makes publish refuse"
+        case LivePolicy.FREEZE:
+            return "streams that are run here wait until it is published; rows of others make publish refuse"
         case LivePolicy.RESTAGE:
             return "chunks that some arrive in are staged again with newer inputs; the result must have every live key"
 

@@ -22,6 +22,7 @@ from backcast.cli.render.layout import (
 )
 from backcast.cli.render.words import ago, count, duration, moment, number
 from backcast.model.live import LiveBatch, StreamStatus
+from backcast.model.stream_backfill import StreamBackfill
 
 _STYLES = {
     "running": "bold green",
@@ -117,3 +118,13 @@ def render_streams(found: Sequence[StreamStatus], now: datetime) -> RenderableTy
             flexible(text(each.dataset)),
         )
     return page(table)
+
+
+def render_backfill(done: StreamBackfill, status: StreamStatus, now: datetime) -> RenderableType:
+    rows: list[tuple[str, list[RenderableType]]] = [
+        ("way", [text(f"{done.way}: {done.why}")]),
+        ("run", [text(f"{done.run_id}, published; take it back with backcast undo {done.run_id}")]),
+        ("backup", [text(done.backup)] if done.backup else []),
+    ]
+    head = text((done.stream, STRONG), f"  {done.start} to {done.end} ", ("restated", "bold green"))
+    return page(head, blocks(rows), text(""), render_stream(status, now))

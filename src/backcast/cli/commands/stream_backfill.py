@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from backcast.cli import detached
+from backcast.cli.carry import Yes, refuse_unless_asked
+from backcast.cli.commands.stream_start import once_it_runs
+from backcast.cli.locate import find_project
+from backcast.cli.opened import opened
+from backcast.cli.options import DEFAULTS, NO_REASON, Common, ScopeOptions, StreamName, WhyOptions
+from backcast.cli.request import to_request
+from backcast.cli.working import Working, screen_of, working
+from backcast.errors import Refused, StateConflict
+
+if TYPE_CHECKING:
+    from backcast.cli.screen import Screen
+    from backcast.control import ControlPlane
+    from backcast.model.stream_backfill import StreamBackfill
+
+
+def stream_backfill(
+    name: StreamName,
+    /,
+    *,
+    start: Annotated[str, Parameter(name="--from", metavar="DAY", help="First day or time in the dataset's zone.")],
+    end: Annotated[str, Parameter(name="--to", metavar="DAY", help="Where it ends; this day is not part of it.")],
+    why: WhyOptions = NO_REASON,
+    pause: Annotated[bool, Parameter(help="Stop the stream meanwhile, also where that is not needed.")] = False,
+    give_up: Annotated[
+        bool, Parameter(help="Forget an unfinished one; the stream and the run stay as they are.")
+    ] = False,
+    yes: Yes = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Restate a window of a stream's table, beside it or while it is paused."""
+    screen = screen_of(common)
+    refuse_unless_asked("stream backfill", common, yes=yes)
+    with opened(common) as control:
+        if give_up:
+            return _give_up(control, name, start, end, screen)
+        asked = control.stream_backfill(name, start, end, pause=pause)
+        screen.note(f"{asked.way}: {asked.why}")
+        if asked.steps:
+            screen.note(f"goes on behind: {', '.join(each.partition('.')[2] for each in asked.steps)}")
+        if asked.way == "pause":
+            asked = _paused(control, asked, screen)
+        published = _published(control, asked, common, why, yes=yes)
+        if published is None:
+            screen.note(f"nothing was changed; the same command goes on, --give-up does not (stream {name})")
+            return 0
+        _resumed(control, published, common)
+        return _shown(control, published, common)
+
+
+def _give_up(control: ControlPlane, name: str, start: str, end: str, screen: Screen) -> int:
+    from backcast.model.stream_backfill import GIVEN_UP
+
+    control.stream_backfill(name, start, end)
+    control.stream_backfill_step(name, GIVEN_UP)
+    screen.note("given up; look at the run and at the stream: backcast list, backcast stream status")
+    return 0
+
+
+def _paused(control: ControlPlane, asked: StreamBackfill, screen: Screen) -> StreamBackfill:
+    """Stopped behind a batch, and its checkpoint copied."""
+    from backcast.model.stream_backfill import BACKED_UP, STOPPED
+
+    if not asked.has(STOPPED):
+        screen.note("stopping the stream behind its batch")
+        control.stream_stop(asked.stream)
+        asked = control.stream_backfill_step(asked.stream, STOPPED) or asked
+    if not asked.has(BACKED_UP):
+        copy = control.checkpoint_backup(asked.stream)
+        screen.note(f"checkpoint backed up: {copy.path}")
+        asked = control.stream_backfill_step(asked.stream, BACKED_UP, backup=copy.path) or asked
+    return asked
+
+
+def _published(
+    control: ControlPlane, asked: StreamBackfill, common: Common, why: WhyOptions, *, yes: bool
+) -> StreamBackfill | None:
+    """Planned, run, published and looked at; None when somebody said no."""
+    from backcast.model.stream_backfill import PLANNED, PUBLISHED, VERIFIED
+
+    if asked.has(VERIFIED):
+        return asked
+    with working(common, "plan") as work:
+        if not asked.has(PLANNED):
+            planned = _planned(control, asked, work, why)
+            if planned is None:
+                return None
+            asked = planned
+        run_id = asked.run_id or ""
+        if not asked.has(PUBLISHED):
+            if not yes and not _agreed(work, run_id):
+                return None
+            _publish(work, run_id)
+            asked = control.stream_backfill_step(asked.stream, PUBLISHED) or asked
+        seen = work.call("watch", "looking at what readers see", run_id=run_id, once=True, every=300.0)
+        _refuse_wrong(seen, run_id, asked)
+        return control.stream_backfill_step(asked.stream, VERIFIED) or asked
+
+
+def _planned(control: ControlPlane, asked: StreamBackfill, work: Working, why: WhyOptions) -> StreamBackfill | None:
+    from backcast.cli.render.plan import render_plan
+    from backcast.model.report import Plan
+
+    reason = why.reason or f"backfill of stream {asked.stream}"
+    request = to_request(asked.pipeline, ScopeOptions(asked.start, asked.end), replace(why, reason=reason))
+    plan = Plan.model_validate(work.call("plan", "planning", request=request.as_json(), record=True))
+    if not work.screen.json:
+        work.screen.show(plan, render_plan(plan, next_step=False))
+    return control.stream_backfill_planned(asked.stream, plan)
+
+
+def _agreed(work: Working, run_id: str) -> bool:
+    import sys
+
+    work.screen.err.print(f"Run {run_id} and publish it? [y/N] ", end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _publish(work: Working, run_id: str) -> None:
+    from backcast.model.run import Run
+    from backcast.model.states import RunState
+
+    try:
+        ended = Run.model_validate(work.call("run", "staging", run_id=run_id, yes=True, hold=True))
+        state, detail = ended.state, ended.detail
+    except StateConflict:
+        # A command that died may have published it.
+        state, detail = RunState.ACCEPTED, ""
+    if state is not RunState.ACCEPTED:
+        raise Refused(f"run {run_id} is {state}: {detail}", hint=f"backcast status {run_id}")
+    work.call("publish", "publishing", run_id=run_id, yes=True)
+
+
+def _refuse_wrong(seen: dict[str, object], run_id: str, asked: StreamBackfill) -> None:
+    from backcast.model.watch import Watch
+
+    found = Watch.model_validate(seen)
+    if found.failed:
+        raise Refused(
+            f"readers do not see what run {run_id} published; stream {asked.stream} stays as it is",
+            hint=f"backcast watch {run_id} --once, and if need be backcast undo {run_id}",
+        )
+
+
+def _resumed(control: ControlPlane, asked: StreamBackfill, common: Common) -> None:
+    from backcast.model.stream_backfill import DONE, RESUMED
+
+    project: Path = find_project(common.project)
+    if asked.resume and not asked.has(RESUMED):
+        if not control.stream_status(asked.stream).alive:
+            detached.detach_stream(project, common.profile, asked.stream, accept_checkpoint=False)
+            once_it_runs(control, project, asked.stream)
+        control.stream_backfill_step(asked.stream, RESUMED)
+    control.stream_backfill_step(asked.stream, DONE)
+
+
+def _shown(control: ControlPlane, asked: StreamBackfill, common: Common) -> int:
+    from backcast.cli.render.stream import render_backfill
+
+    screen = screen_of(common)
+    screen.show(asked, render_backfill(asked, control.stream_status(asked.stream), datetime.now(UTC)))
+    return 0

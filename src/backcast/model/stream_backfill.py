@@ -1,0 +1,123 @@
+"""A backfill of a stream's table as one command of several steps: which way it goes, why, and how far it is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from backcast.errors import Refused, StateConflict
+from backcast.model.document import Document
+from backcast.model.live import LiveStep, StreamStatus
+from backcast.model.manifest import LivePolicy, Manifest
+from backcast.model.stream import StreamSpec, StreamWrite
+from backcast.model.table import PublishMode
+
+BEGUN, STOPPED, BACKED_UP, PLANNED, PUBLISHED, VERIFIED, RESUMED, DONE, GIVEN_UP = (
+    f"backfill.{name}"
+    for name in ("begun", "stopped", "backed-up", "planned", "published", "verified", "resumed", "done", "given-up")
+)
+
+
+class Way(StrEnum):
+    """How a backfill goes about the stream that writes the same table."""
+
+    BESIDE = "beside"
+    """The stream runs on."""
+    PAUSE = "pause"
+    """Stop it, back its checkpoint up, backfill, look, start it again."""
+
+
+class StreamBackfill(Document):
+    """One of them, as its steps tell."""
+
+    stream: str
+    pipeline: str
+    start: str
+    end: str
+    way: Way
+    why: str
+    resume: bool
+    """The stream was running and is started again at the end."""
+    steps: tuple[str, ...] = ()
+    """Names of those that are done, in order."""
+    run_id: str | None = None
+    backup: str | None = None
+    """The folder of the checkpoint's backup."""
+
+    def has(self, step: str) -> bool:
+        return step in self.steps
+
+
+def choose(spec: StreamSpec, status: StreamStatus, *, pause: bool) -> tuple[Way, str]:
+    """The way, and why. Raises Refused when there is none."""
+    settings = spec.pipeline.settings
+    if spec.external and pause:
+        raise Refused(
+            f"stream {spec.name} is run by somebody else and cannot be paused from here",
+            hint="stop it yourself, then type this without --pause",
+        )
+    if pause:
+        return Way.PAUSE, "asked for with --pause"
+    if not status.alive and not spec.external:
+        return Way.BESIDE, "the stream is not running: there is nothing to pause"
+    match settings.publish_mode, settings.live_policy:
+        case PublishMode.APPEND, _:
+            return Way.BESIDE, "rows are added, so no live row is in their way"
+        case PublishMode.MERGE, _:
+            return Way.BESIDE, "rows are merged by key and version, and live rows of other keys stay"
+        case _, LivePolicy.FREEZE:
+            return Way.BESIDE, "live policy `freeze` lets the stream wait between two batches until it is published"
+        case _, LivePolicy.KEEP:
+            return Way.BESIDE, "live policy `keep` leaves rows that arrive meanwhile beside the restated ones"
+        case _, LivePolicy.RESTAGE:
+            return Way.BESIDE, "live policy `restage` computes again what live rows reach"
+        case _, LivePolicy.FAIL:
+            pass
+    if spec.external:
+        return Way.BESIDE, "the stream is run by somebody else; if a row of it arrives in the window, publish refuses"
+    return Way.PAUSE, "live policy `fail` would refuse as soon as a row of the stream arrives in the window"
+
+
+def unfinished(steps: Iterable[LiveStep]) -> StreamBackfill | None:
+    """The newest backfill of a stream that did not come to its end."""
+    found: StreamBackfill | None = None
+    for each in steps:
+        if each.name == BEGUN:
+            found = StreamBackfill.model_validate(each.data)
+        elif each.name in (DONE, GIVEN_UP):
+            found = None
+        elif found is not None:
+            told: dict[str, str] = {name: each.data[name] for name in ("run_id", "backup") if name in each.data}
+            found = found.model_copy(update={"steps": (*found.steps, each.name), **told})
+    return found
+
+
+def refuse_another(there: StreamBackfill, start: str, end: str) -> None:
+    if (there.start, there.end) != (start, end):
+        raise StateConflict(
+            f"a backfill of {there.start} to {there.end} on stream {there.stream} is not over",
+            hint=f"backcast stream backfill {there.stream} --from {there.start} --to {there.end} goes on with it",
+        )
+
+
+def refuse_unread(manifest: Manifest, spec: StreamSpec, ends: Mapping[int, int]) -> None:
+    """Raises Refused when the run reads records that the stream has not: it would add them to the table again."""
+    if spec.write is StreamWrite.MERGE:
+        return
+    logs = [pin.log for pin in manifest.inputs if pin.name == spec.input and pin.log is not None]
+    ahead = [
+        f"{each.partition}={max(each.start, ends.get(each.partition, 0))}..{each.end}"
+        for log in logs
+        for each in log.partitions
+        if each.end > max(each.start, ends.get(each.partition, 0))
+    ]
+    if ahead:
+        raise Refused(
+            f"the window reaches records that stream {spec.name} has not read yet ({_some(ahead)}): once it does, their"
+            " rows would be in the table twice",
+            hint=f"wait until the stream is past them (backcast stream status {spec.name}), or end the window earlier",
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and of {len(names) - 3} more partitions" if len(names) > 3 else "")

@@ -1,0 +1,60 @@
+"""Verbs behind `stream backfill`: each step is on record, so that who repeats the command goes on behind the last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from backcast.errors import PlanRefused
+from backcast.model.finding import Severity
+from backcast.model.stream_backfill import (
+    BEGUN,
+    PLANNED,
+    StreamBackfill,
+    choose,
+    refuse_another,
+    refuse_unread,
+    unfinished,
+)
+from backcast.verbs.streaming import StreamingVerbs
+
+if TYPE_CHECKING:
+    from backcast.model.report import Plan
+
+
+class StreamBackfillVerbs(StreamingVerbs):
+    def stream_backfill(self, name: str, start: str, end: str, *, pause: bool = False) -> StreamBackfill:
+        """The one that is not over, or a new one. Raises StateConflict when one over another window is not over."""
+        spec, store = self.world.stream(name), self.world.store().streams
+        there = unfinished(store.steps(name))
+        if there is not None:
+            refuse_another(there, start, end)
+            return there
+        status = self.stream_status(name)
+        way, why = choose(spec, status, pause=pause)
+        begun = StreamBackfill(
+            stream=name,
+            pipeline=spec.pipeline.name,
+            start=start,
+            end=end,
+            way=way,
+            why=why,
+            resume=way == "pause" and status.alive,
+        )
+        store.step(name, BEGUN, **begun.as_json())
+        return begun
+
+    def stream_backfill_step(self, name: str, step: str, **data: str) -> StreamBackfill | None:
+        """Record that a step is done; what is left of the backfill, None once it is over."""
+        store = self.world.store().streams
+        store.step(name, step, **data)
+        return unfinished(store.steps(name))
+
+    def stream_backfill_planned(self, name: str, plan: Plan) -> StreamBackfill | None:
+        """Record the plan, once it is clear that the stream has read what the run reads. Raises Refused."""
+        spec = self.world.stream(name)
+        if plan.refused:
+            blocking = [finding for finding in plan.findings if finding.severity is Severity.BLOCK]
+            raise PlanRefused("; ".join(each.reason for each in blocking), hint=blocking[0].remedy)
+        if not spec.external:
+            refuse_unread(plan.manifest, spec, self._ends(name))
+        return self.stream_backfill_step(name, PLANNED, run_id=plan.run_id)
