@@ -50,6 +50,7 @@ from backcast.verbs.checking import CheckingVerbs
 from backcast.verbs.checkpoints import CheckpointVerbs
 from backcast.verbs.comparing import ComparingVerbs
 from backcast.verbs.stream_backfilling import StreamBackfillVerbs
+from backcast.verbs.stream_recovering import StreamRecoveryVerbs
 from backcast.verbs.topics import TopicVerbs
 from backcast.verbs.watching import WatchingVerbs
 
@@ -74,6 +75,7 @@ class ControlPlane(
     CheckpointVerbs,
     ComparingVerbs,
     StreamBackfillVerbs,
+    StreamRecoveryVerbs,
     TopicVerbs,
     WatchingVerbs,
 ):

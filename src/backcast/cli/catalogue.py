@@ -50,6 +50,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "stream stop": "Stop a stream behind the batch that is under way.",
         "stream status": "Say where a stream stands: position, lag, batches.",
         "stream list": "List the declared streams.",
+        "stream recover": "Bring a stream back whose checkpoint is lost, from what its table proves.",
         "stream backfill": "Restate a window of a stream's table, beside it or while it is paused.",
     },
     "Kafka": {

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from backcast.cli.checkpoints import performed
-from backcast.cli.protocol import DIFF_SAMPLES, Job, Message, RunVerb
+from backcast.cli.protocol import DIFF_SAMPLES, Job, Message, RunVerb, StreamVerb
 from backcast.errors import BackcastError
 from backcast.model.masking import without_secrets
 
@@ -120,15 +120,28 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
             return control.compare(**given)
         case "doctor":
             return control.doctor()
-        case "stream-start":
-            with Signals() as heard:
-                return control.stream_start(**given, asked=heard, on_progress=on_progress)
+        case "stream-start" | "stream-recovery" | "stream-recover":
+            return _perform_on_stream(control, job.verb, given, on_progress)
         case "checkpoint-verify":
             return control.checkpoint_prove(given["checkpoint"])
         case "checkpoint-restore" | "checkpoint-fork" | "checkpoint-rewind":
             return performed(control, job.verb, given)
         case _:
             return _perform_on_run(control, job.verb, given, on_progress)
+
+
+def _perform_on_stream(control: ControlPlane, verb: StreamVerb, given: dict[str, Any], on_progress: OnProgress) -> Any:
+    from backcast.model.recovery import Recovery
+
+    match verb:
+        case "stream-start":
+            with Signals() as heard:
+                return control.stream_start(**given, asked=heard, on_progress=on_progress)
+        case "stream-recovery":
+            return control.stream_recovery(given["name"])
+        case "stream-recover":
+            found = Recovery.model_validate(given["found"])
+            return control.stream_recover(given["name"], found, without_state=given["without_state"])
 
 
 def _perform_on_run(control: ControlPlane, verb: RunVerb, given: dict[str, Any], on_progress: OnProgress) -> Any:

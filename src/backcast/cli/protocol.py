@@ -24,10 +24,12 @@ RunVerb = Literal[
     "quarantine-retry",
 ]
 """About one run, which exists."""
+StreamVerb = Literal["stream-start", "stream-recovery", "stream-recover"]
 CheckpointVerb = Literal["checkpoint-verify", "checkpoint-restore", "checkpoint-fork", "checkpoint-rewind"]
 Verb = Literal[
     RunVerb,
     CheckpointVerb,
+    StreamVerb,
     "plan",
     "gc",
     "archive",
@@ -36,7 +38,6 @@ Verb = Literal[
     "check",
     "compare",
     "doctor",
-    "stream-start",
 ]
 VERBS: tuple[str, ...] = get_args(Verb)
 COMMITTING: frozenset[str] = frozenset({"publish", "undo", "archive"})

@@ -146,8 +146,14 @@ class LiveQuery(Protocol):
     def position(self) -> Position:
         """Where its checkpoint stands."""
 
-    def topic_id(self) -> str:
-        """A topic that was deleted and made again has another."""
+    def topic(self) -> TopicFacts:
+        """As the brokers have it now."""
+
+    def newest(self, query_id: str) -> LiveCommit | None:
+        """The newest batch of that query that the table has; None for none."""
+
+    def stateful(self) -> bool:
+        """Whether it keeps state between its batches. Runs no job."""
 
     def code(self) -> str:
         """Digest of the code that the transform consists of."""

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from backcast.errors import BackcastError, ChunkFailed, Refused, SparkFailed
 from backcast.model.live import LiveBatch, Stop
-from backcast.model.log import Ranges
+from backcast.model.log import Ranges, TopicFacts
 from backcast.model.report import Progress
-from backcast.ports.streams import LiveHost, Position
+from backcast.ports.streams import LiveCommit, LiveHost, Position
 from backcast.spark.gateway import causes, is_jvm_error, translate
+from backcast.spark.streaming_plan import is_stateful
 from backcast.streams.batch import Batches, Sink, refuse_unfit
 from backcast.streams.position import CheckpointFiles, batch_ranges, position
 from backcast.streams.progress import completed
@@ -42,8 +43,14 @@ class SparkQuery:
     def position(self) -> Position:
         return position(self._files, self.sink.spec.source.topic)
 
-    def topic_id(self) -> str:
-        return self.sink.source.facts().topic_id
+    def topic(self) -> TopicFacts:
+        return self.sink.source.facts()
+
+    def newest(self, query_id: str) -> LiveCommit | None:
+        return self.sink.target(self.spark).newest(self.sink.spec.name, query_id, None)
+
+    def stateful(self) -> bool:
+        return is_stateful(self._transformed())
 
     def code(self) -> str:
         return self.digest()

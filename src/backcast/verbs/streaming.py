@@ -116,7 +116,7 @@ class StreamingVerbs(Verbs):
             version=spec.pipeline.version,
             code=query.code(),
             topic=spec.source.topic,
-            topic_id=query.topic_id(),
+            topic_id=query.topic().topic_id,
             dataset=spec.dataset.name,
             table=spec.dataset.table,
             checkpoint=spec.checkpoint,

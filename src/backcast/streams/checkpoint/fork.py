@@ -46,13 +46,7 @@ def fork_at_offsets(source: Checkpoint, to: Path, starts: Mapping[str, str], che
     query_id = str(uuid4())
     prediction = checks.predict(query_id, 0, _repeated(source, starts))
     with _making(to) as making:
-        making.mkdir()
-        write_id(making, query_id)
-        for name, text in starts.items():
-            file = making / "sources" / name / "0"
-            file.parent.mkdir(parents=True)
-            # Spark 2.1 wrote a zero there, and later ones still expect it.
-            file.write_bytes(b"\0v1\n" + text.encode())
+        write_fresh(making, query_id, starts)
     return Change(
         action="fork",
         path=str(to),
@@ -62,6 +56,17 @@ def fork_at_offsets(source: Checkpoint, to: Path, starts: Mapping[str, str], che
         sink=prediction,
         notes=("it begins with batch 0 and fresh state; settings come from the session that starts it",),
     )
+
+
+def write_fresh(folder: Path, query_id: str, starts: Mapping[str, str]) -> None:
+    """A checkpoint without a batch, whose sources begin at these offsets."""
+    folder.mkdir(parents=True)
+    write_id(folder, query_id)
+    for name, text in starts.items():
+        file = folder / "sources" / name / "0"
+        file.parent.mkdir(parents=True)
+        # Spark 2.1 wrote a zero there, and later ones still expect it.
+        file.write_bytes(b"\0v1\n" + text.encode())
 
 
 def starts_after(source: Checkpoint, batch: int) -> dict[str, str]:

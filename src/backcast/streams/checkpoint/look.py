@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from backcast.model.checkpoint import Inspection, SourcePosition, StateVersions, instant
-from backcast.model.checkpoint_log import Planned
+from backcast.model.checkpoint_log import Planned, SourceOffset
 from backcast.streams.checkpoint.damage import damages_of
-from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.folder import Checkpoint, start_of
 from backcast.streams.checkpoint.state_files import Operator
 
 
@@ -39,6 +39,17 @@ def begins_at(checkpoint: Checkpoint) -> Planned | None:
     """The plan whose end is the start of the first batch after a restart."""
     first = checkpoint.next_batch - 1
     return checkpoint.readable_plan(first) if first >= 0 else None
+
+
+def position_of(checkpoint: Checkpoint, topic: str) -> dict[int, int] | None:
+    """The next offset of each partition of a topic; None when the checkpoint does not tell."""
+    plan = begins_at(checkpoint)
+    if plan is None and checkpoint.next_batch == 0:
+        texts = [SourceOffset("0", 0, start_of(checkpoint.root / "sources" / "0" / "0"))]
+    else:
+        texts = [] if plan is None else list(plan.sources)
+    found = [each.kafka[topic] for each in texts if each.kafka and topic in each.kafka]
+    return dict(found[0]) if found else None
 
 
 def positions(plan: Planned | None) -> tuple[SourcePosition, ...]:

@@ -1,0 +1,93 @@
+"""A stream whose checkpoint cannot be trusted: what the table proves, what the log still has, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from backcast.model.document import Document
+from backcast.model.live import LiveBatch
+from backcast.model.log import OffsetRange, Ranges
+
+
+class Way(StrEnum):
+    """How a stream comes back."""
+
+    START = "start"
+    """Its checkpoint is whole and stands where the table does."""
+    FRESH = "fresh checkpoint"
+    """A new one that begins behind the last record whose rows the table has."""
+
+
+class Recovery(Document):
+    """What was found, and what follows from it. Nothing has been changed yet."""
+
+    stream: str
+    pipeline: str
+    dataset: str
+    table: str
+    checkpoint: str
+    damages: tuple[str, ...]
+    """What is wrong with the checkpoint, a line each."""
+    recoverable: int | None
+    """The newest batch of it after which the stream could go on."""
+    stateful: bool
+    position: dict[int, int] | None
+    """Where the checkpoint stands: the next offset of each partition. None when it does not tell."""
+    proven: dict[int, int]
+    """Where the table stands, by the lineage of its own commits."""
+    batch: int
+    """The newest batch that the table has."""
+    version: str | None
+    """Of the table, in which it came."""
+    gone: Ranges
+    """Offsets behind that which the log no longer has."""
+    archived: bool
+    """Whether the topic has an archive to take them from."""
+    way: Way
+    why: str
+
+    @property
+    def starting(self) -> dict[int, int]:
+        """Where a fresh checkpoint begins: a log that was cut begins later."""
+        return self.proven | {each.partition: each.end for each in self.gone}
+
+
+def proven_position(ends: Mapping[int, int], batch: int, later: Iterable[LiveBatch]) -> dict[int, int]:
+    """Behind the last record whose rows the table has: behind its newest commit, and behind the batches after it that
+    had no rows for it, as long as none is missing.
+
+    `later` are batches on record, in any order.
+    """
+    position, reached = dict(ends), batch
+    for each in sorted(later, key=lambda one: one.batch):
+        if each.batch == reached + 1 and each.landed and each.version is None and not each.rows_out:
+            position |= {one.partition: one.end for one in each.offsets}
+            reached = each.batch
+    return position
+
+
+def ends_of(offsets: str) -> dict[int, int]:
+    """Where a batch ended, by the lineage of its commit: `0=100..200,1=50..80`."""
+    pairs = (each.partition("=") for each in offsets.split(",") if each)
+    return {int(partition): int(span.partition("..")[2]) for partition, _, span in pairs}
+
+
+def cut_off(position: Mapping[int, int], log_starts: Mapping[int, int]) -> Ranges:
+    """Offsets from the position on that the log begins after."""
+    return tuple(
+        OffsetRange(partition=partition, start=offset, end=log_starts[partition])
+        for partition, offset in sorted(position.items())
+        if log_starts.get(partition, 0) > offset
+    )
+
+
+def way_back(*, sound: bool, position: Mapping[int, int] | None, proven: Mapping[int, int]) -> tuple[Way, str]:
+    """And why that one."""
+    if sound and position == proven:
+        return Way.START, "the checkpoint is whole, and stands where the table does"
+    if not sound:
+        return Way.FRESH, "the checkpoint is damaged"
+    if position is None:
+        return Way.FRESH, "there is no checkpoint"
+    return Way.FRESH, "the checkpoint stands elsewhere than the table"

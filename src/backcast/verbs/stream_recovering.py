@@ -1,0 +1,136 @@
+"""Verbs behind `stream recover`: what the table, the checkpoint and the log say, and a checkpoint made of that."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from backcast.errors import InvalidRequest, Refused
+from backcast.model.live import stream_lease
+from backcast.model.recovery import Recovery, Way, cut_off, ends_of, proven_position, way_back
+from backcast.run.lease import acquire
+from backcast.spark.gateway import jvm_errors
+from backcast.streams.checkpoint.damage import verify
+from backcast.streams.checkpoint.exchange import Exchange
+from backcast.streams.checkpoint.folder import Checkpoint, local_folder
+from backcast.streams.checkpoint.fork import write_fresh
+from backcast.streams.checkpoint.look import position_of
+from backcast.verbs.streaming import StreamingVerbs
+
+if TYPE_CHECKING:
+    from backcast.model.live import LiveBatch
+    from backcast.model.stream import StreamSpec
+    from backcast.ports.streams import LiveCommit, LiveQuery
+
+RECOVERED = "recover.checkpoint"
+_LOOK_BACK = 200
+
+
+class StreamRecoveryVerbs(StreamingVerbs):
+    @jvm_errors("looking at the stream")
+    def stream_recovery(self, name: str) -> Recovery:
+        """What became of the stream, and the way back. Changes nothing."""
+        spec = self.world.stream(name)
+        if spec.external:
+            hint = "its sink's memory is Spark's own: backcast checkpoint verify, then backcast checkpoint fork"
+            raise InvalidRequest(f"stream {name} is run by somebody else: its commits do not tell offsets", hint=hint)
+        self.refuse_while_streaming(name)
+        Exchange(local_folder(spec.checkpoint)).finish_interrupted()
+        checkpoint = Checkpoint(local_folder(spec.checkpoint))
+        query_id = self._query_id(spec, checkpoint)
+        query = self.world.live_query(spec)
+        commit = _commit(spec, query, query_id)
+        batches = [each for each in self.world.store().streams.batches(name, _LOOK_BACK) if each.query_id == query_id]
+        proven = proven_position(_ends(spec, commit, batches), commit.batch, batches)
+        found = verify(checkpoint)
+        exists = bool(checkpoint.offsets or checkpoint.commits or checkpoint.readable_id())
+        position = position_of(checkpoint, spec.source.topic) if exists else None
+        way, why = way_back(sound=found.sound and exists, position=position, proven=proven)
+        starts = {each.partition: each.log_start for each in query.topic().partitions}
+        return Recovery(
+            stream=name,
+            pipeline=spec.pipeline.name,
+            dataset=spec.dataset.name,
+            table=spec.dataset.table,
+            checkpoint=spec.checkpoint,
+            damages=tuple(f"{each.file}: {each.what}" for each in found.damages) if exists else ("it is not there",),
+            recoverable=found.recoverable if exists else None,
+            stateful=bool(checkpoint.operators) or query.stateful(),
+            position=position,
+            proven=proven,
+            batch=commit.batch,
+            version=commit.version,
+            gone=cut_off(proven, starts),
+            archived=spec.source.archive is not None,
+            way=way,
+            why=why,
+        )
+
+    def stream_recover(self, name: str, found: Recovery, *, without_state: bool = False) -> Recovery:
+        """Put a fresh checkpoint at the proven offsets in the place of the old one, which is kept aside.
+
+        Raises Refused for state that would be lost, and when something moved since it was looked at.
+        """
+        if found.way is Way.START:
+            return found
+        _refuse_losing_state(found, without_state=without_state)
+        world, spec = self.world, self.world.stream(name)
+        store = world.store().streams
+        live = store.stream(name)
+        with acquire(world.store().leases, stream_lease(name), world.holder(), world.clock, world.ended) as lease:
+            query_id, exchange = str(uuid4()), Exchange(local_folder(spec.checkpoint))
+            offsets = {spec.source.topic: {str(key): value for key, value in sorted(found.starting.items())}}
+            with exchange.building() as building:
+                write_fresh(building, query_id, {"0": json.dumps(offsets, separators=(",", ":"))})
+            kept = exchange.exchange("recover", world.clock.now())
+            told = {"query_id": query_id, "offsets": offsets, "kept": None if kept is None else str(kept)}
+            store.step(name, RECOVERED, **told)
+            if live is not None:
+                # What is on record belongs to the new query from now on, or its start would be refused as a stranger's.
+                store.save(live.model_copy(update={"query_id": query_id, "detail": "", "hint": ""}), lease.check())
+        return found
+
+    def _query_id(self, spec: StreamSpec, checkpoint: Checkpoint) -> str:
+        """Of the query whose batches the table has: on record, or in the checkpoint."""
+        live = self.world.store().streams.stream(spec.name)
+        query_id = (live.query_id if live is not None else None) or checkpoint.readable_id()
+        if query_id is None:
+            hint = f"backcast stream start {spec.name}: nothing of it is in the table yet, as far as anybody knows"
+            raise Refused(f"neither the store nor a checkpoint knows a query of stream {spec.name}", hint=hint)
+        return query_id
+
+
+def _commit(spec: StreamSpec, query: LiveQuery, query_id: str) -> LiveCommit:
+    found = query.newest(query_id)
+    if found is None:
+        table, hint = spec.dataset.table, f"backcast stream start {spec.name} --accept-checkpoint begins anew"
+        raise Refused(f"{table} has no batch of stream {spec.name}: nothing proves an offset", hint=hint)
+    return found
+
+
+def _ends(spec: StreamSpec, commit: LiveCommit, batches: list[LiveBatch]) -> dict[int, int]:
+    """Where the newest commit ended, in its own words, or in those of the store about the same batch."""
+    if commit.offsets is not None:
+        return ends_of(commit.offsets)
+    recorded = next((each for each in batches if each.batch == commit.batch and each.landed), None)
+    if recorded is None:
+        raise Refused(
+            f"the table has batch {commit.batch} of stream {spec.name}, and nobody knows its offsets any more",
+            hint="compare the table with the topic: backcast late, or restore a backup: backcast checkpoint restore",
+        )
+    return {each.partition: each.end for each in recorded.offsets}
+
+
+def _refuse_losing_state(found: Recovery, *, without_state: bool) -> None:
+    if not found.stateful or without_state:
+        return
+    if found.recoverable is not None:
+        hint = f"backcast checkpoint rewind {found.stream} --to-batch {found.recoverable}"
+    else:
+        hint = f"backcast checkpoint restore {found.stream} BACKUP"
+    raise Refused(
+        f"stream {found.stream} keeps state, which a fresh checkpoint does not have: windows that were open would be"
+        " wrong",
+        hint=f"{hint}; or --without-state, and correct those windows later: backcast plan --stream {found.stream}",
+    )

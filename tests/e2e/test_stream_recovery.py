@@ -1,0 +1,83 @@
+"""A stream whose checkpoint is lost comes back at exactly the offset that its table proves."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from backcast.control import ControlPlane
+from backcast.errors import Refused
+from backcast.model.pipeline import TableFormat
+from backcast.model.recovery import Recovery, Way
+from backcast.testing.orders import Orders, rows_of, spread
+
+_SENT = list(spread(3, 10))
+_ALL = ("2026-01-01", "2026-02-01")
+
+
+def _recovered(orders: Orders, **how: bool) -> Recovery:
+    with closing(orders.open().world) as world:
+        control = ControlPlane(world)
+        return control.stream_recover("live", control.stream_recovery("live"), **how)
+
+
+def _caught_up(orders: Orders) -> None:
+    with closing(orders.open().world) as world:
+        ControlPlane(world).stream_start("live", once=True)
+
+
+@pytest.mark.parametrize("table_format", list(TableFormat))
+def test_a_lost_or_damaged_checkpoint_is_made_anew_and_no_record_is_lost_or_doubled(
+    new_orders: Callable[..., Orders], table_format: TableFormat
+) -> None:
+    orders = new_orders(table_format=table_format)
+    orders.configure(stream="most_per_trigger: 8")
+    orders.send(_SENT[:10])
+    _caught_up(orders)
+    checkpoint = Path(_recovered(orders).checkpoint)
+    whole = _recovered(orders)
+    assert (whole.way, sum(whole.proven.values())) == (Way.START, 10)
+    shutil.rmtree(checkpoint)
+    orders.send(_SENT[10:20])
+    lost = _recovered(orders)
+    assert (lost.way, lost.proven, lost.gone) == (Way.FRESH, whole.proven, ())
+    again = _recovered(orders)
+    assert again.way is Way.START, "repeated, it finds that all is done"
+    _caught_up(orders)
+    for file in (checkpoint / "offsets").iterdir():
+        file.write_text("garbled")
+    orders.send(_SENT[20:])
+    damaged = _recovered(orders)
+    assert damaged.way is Way.FRESH
+    assert any("offsets/" in each for each in damaged.damages)
+    _caught_up(orders)
+    assert orders.rows() == rows_of(_SENT, *_ALL)
+    (kept,) = checkpoint.parent.glob(f"{checkpoint.name}.before-recover-*")
+    assert (kept / "offsets").is_dir(), "what was there is kept"
+
+
+def test_what_retention_took_is_named_and_state_is_not_thrown_away_unasked(new_orders: Callable[..., Orders]) -> None:
+    orders = new_orders()
+    orders.configure(stream="watermark: {column: at, delay: 1h}")
+    model = orders.root / "models" / "orders.sql"
+    stateful = "SELECT min(id) AS id, shop, at, max(amount) AS amount, to_date(at) AS day FROM orders GROUP BY shop, at"
+    model.write_text(stateful)
+    orders.send(_SENT[:20])
+    _caught_up(orders)
+    orders.send(_SENT[20:])
+    with closing(orders.open().world) as world:
+        before = ControlPlane(world).stream_recovery("live")
+    shutil.rmtree(before.checkpoint)
+    with pytest.raises(Refused, match="keeps state"):
+        _recovered(orders)
+    cut = {partition: offset + 1 for partition, offset in before.proven.items()}
+    orders.broker.delete_records(orders.topic, cut)
+    found = _recovered(orders, without_state=True)
+    assert {each.partition: (each.start, each.end) for each in found.gone} == {
+        partition: (before.proven[partition], offset) for partition, offset in cut.items()
+    }
+    assert found.starting == cut

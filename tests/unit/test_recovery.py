@@ -1,0 +1,47 @@
+"""What a table proves about how far its stream came, and the way back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from backcast.model.live import LiveBatch
+from backcast.model.log import OffsetRange
+from backcast.model.recovery import Way, cut_off, ends_of, proven_position, way_back
+
+
+def _batch(number: int, end: int, *, version: str | None = None, landed: bool = True) -> LiveBatch:
+    offsets = (OffsetRange(partition=0, start=0, end=end), OffsetRange(partition=1, start=5, end=5))
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = 1 if version else 0
+    return LiveBatch(
+        stream="s",
+        query_id="q",
+        batch=number,
+        offsets=offsets,
+        base=None,
+        at=at,
+        version=version,
+        landed=landed,
+        rows_out=rows,
+    )
+
+
+def test_batches_without_rows_behind_the_newest_commit_count_as_long_as_none_is_missing() -> None:
+    ends = ends_of("0=0..10,1=5..5")
+    assert ends == {0: 10, 1: 5}
+    later = [_batch(9, 90), _batch(8, 20), _batch(7, 10, version="77")]
+    assert proven_position(ends, 7, later) == {0: 90, 1: 5}
+    assert proven_position(ends, 7, [_batch(9, 90)]) == ends, "batch 8 is not on record"
+    assert proven_position(ends, 7, [_batch(8, 20, version="78")]) == ends, "its rows are not in the table any more"
+    assert proven_position(ends, 7, [_batch(8, 20, landed=False)]) == ends
+
+
+def test_what_the_log_no_longer_has_is_named() -> None:
+    assert cut_off({0: 10, 1: 5}, {0: 12, 1: 5}) == (OffsetRange(partition=0, start=10, end=12),)
+
+
+def test_only_a_whole_checkpoint_that_stands_where_the_table_does_is_kept() -> None:
+    ends = {0: 10}
+    assert way_back(sound=True, position=ends, proven=ends)[0] is Way.START
+    for sound, position in ((False, ends), (True, None), (True, {0: 9})):
+        assert way_back(sound=sound, position=position, proven=ends)[0] is Way.FRESH
