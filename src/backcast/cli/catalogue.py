@@ -50,7 +50,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "stream stop": "Stop a stream behind the batch that is under way.",
         "stream status": "Say where a stream stands: position, lag, batches.",
         "stream list": "List the declared streams.",
-        "stream backfill": "Restate a window of a stream's table, beside it or while it is paused.",
+        "stream backfill": "Restate a window of a stream's table, pausing it if need be.",
     },
     "Kafka": {
         "kafka offsets": "Say which offsets of a topic a moment falls on.",
