@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from backcast.cli.child import Signals
+from backcast.cli.render.stream import render_stream, render_streams
 from backcast.errors import InvalidRequest, Refused, StateConflict
 from backcast.model.live import LiveState, LiveStep, Stop, StreamStatus
 from backcast.model.manifest import LivePolicy, Manifest
@@ -31,8 +33,9 @@ from backcast.model.table import PublishMode
 from backcast.project.config import load_project
 from backcast.sources.kafka.streaming import starting_offsets
 from backcast.streams.progress import completed
-from backcast.testing.samples import sample_manifest
+from backcast.testing.samples import FIRST_DAY, sample_manifest
 from backcast.testing.store_stream_contract import sample_batch, sample_stream
+from tests.unit.cli_screens import shown
 from tests.unit.test_config_streams import _GOOD, _STREAM
 
 
@@ -152,6 +155,23 @@ def test_what_spark_tells_about_a_batch_completes_it() -> None:
         sample_batch(2), {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}, "sources": [{}]}, "orders"
     )
     assert (bare.watermark, bare.log_end, bare.rows_in) == (None, {}, 0)
+
+
+def test_the_screen_of_a_stream_says_where_it_stands_and_what_to_type() -> None:
+    now, failed = FIRST_DAY + timedelta(seconds=90), sample_stream(LiveState.FAILED, "a record cannot be decoded")
+    landed = sample_batch(2, landed=True, version="77", rows_in=10, rows_out=9, log_end={0: 45}, seconds=1.5)
+    batches = [sample_batch(3).as_json(), landed.as_json()]
+    running = status(live=sample_stream().as_json(), alive=True, batches=batches, next="backcast stream stop live")
+    page = shown(render_stream(running, now))
+    assert page.startswith("live  running  for 1 min 30 s\n")
+    assert "position    batch 2: 0=30, 15 records behind" in page
+    assert re.search(r"3 +1 min ago +begun", page)
+    assert re.search(r"2 +1 min ago +10 +9 +0 +0 +15 +1\.5 s +77", page)
+    assert page.endswith("Next  backcast stream stop live")
+    page = shown(render_stream(status(live=failed.as_json(), next="backcast stream start live"), now))
+    assert "why         a record cannot be decoded" in page
+    lines = shown(render_streams([running, status(external=True, name="elsewhere")], now)).splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [["live", "running"], ["elsewhere", "external"]]
 
 
 def test_a_start_is_a_word_or_offsets_of_the_topic_itself() -> None:
