@@ -22,6 +22,7 @@ from backcast.streams.checkpoint import backup as backing_up
 from backcast.streams.checkpoint.change import Checks
 from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.difference import difference
+from backcast.streams.checkpoint.exchange import Exchange
 from backcast.streams.checkpoint.folder import Checkpoint, local_folder
 from backcast.streams.checkpoint.fork import fork_at_batch, fork_at_offsets, refuse_inexact, starts_after
 from backcast.streams.checkpoint.history import history
@@ -116,16 +117,18 @@ class CheckpointVerbs(CheckpointReading, Verbs):
         root, stream = self._named(name)
         folder = local_folder(backup)
         backing_up.read_manifest(folder)
+        checks = self._checks(root, stream, sink, new_id=False)
         with self._at_rest(root, stream, stopped=stopped):
-            changed = restore(root, folder, self._checks(root, stream, sink, new_id=False), self.world.clock.now())
+            changed = restore(root, folder, checks, self.world.clock.now())
         return _of(changed, stream)
 
     def checkpoint_rewind(self, name: str, where: Where, *, sink: SinkChoice, stopped: bool = False) -> Change:
         """Let the stream go on after an earlier batch; its files are kept aside."""
         root, stream = self._named(name)
+        checks = self._checks(root, stream, sink, new_id=False)
         with self._at_rest(root, stream, stopped=stopped):
+            Exchange(root).finish_interrupted()
             batch = self._batch(Checkpoint.at(root), where, stream)
-            checks = self._checks(root, stream, sink, new_id=False)
             changed = rewind(root, batch, checks, self.world.clock.now())
         return _of(changed, stream)
 
@@ -154,7 +157,7 @@ class CheckpointVerbs(CheckpointReading, Verbs):
         for each in streams.values():
             if "://" not in each.checkpoint and local_folder(each.checkpoint) == folder:
                 return folder, each
-        if not folder.exists() and not folder.parent.exists() and "/" not in name:
+        if not folder.exists() and "/" not in name:
             known = ", ".join(streams) or "none"
             raise UnknownName(f"{name!r} is neither a folder nor a declared stream", hint=f"streams are: {known}")
         return folder, None

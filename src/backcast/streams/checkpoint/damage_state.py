@@ -108,8 +108,9 @@ class StateDamages:
         return None
 
     def _blocks(self, file: StateFile) -> None:
-        check_blocks(file.path)
-        if fits_checksum(file.path) is False:
+        fits = fits_checksum(file.path)
+        check_blocks(file.path, bodies=not fits)
+        if fits is False:
             raise Unsound("changed", "it does not fit the checksum beside it")
 
     def _zip(self, store: Store, file: StateFile) -> None:
