@@ -73,6 +73,7 @@ def test_a_backup_is_compared_with_its_checkpoint_by_name(here: Path, capsys: py
     assert "backcast checkpoint restore checkpoint --from monday" in out
     assert dispatch(["checkpoint", "diff", "checkpoint", "monday"]) == 0
     assert "no difference" in capsys.readouterr().out
+    assert dispatch(["checkpoint", "verify", "monday"]) == 0
     assert dispatch(["checkpoint", "backup", "checkpoint", "--to", "monday"]) == 2
 
 
