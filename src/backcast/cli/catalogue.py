@@ -62,14 +62,14 @@ GROUPS: dict[str, dict[str, str]] = {
         "quarantine retry": "Take records that a run set aside up again, in a new run.",
     },
     "Checkpoints": {
-        "checkpoint inspect": "Show batches, positions, watermark and state of a checkpoint.",
+        "checkpoint inspect": "Show batches, positions, watermark and state.",
         "checkpoint history": "Show a checkpoint batch by batch.",
-        "checkpoint verify": "Find damaged files, and say what Spark would make of them.",
-        "checkpoint diff": "Compare two checkpoints, or one with a backup of it.",
-        "checkpoint backup": "Copy a checkpoint, with hashes, also while its stream runs.",
-        "checkpoint restore": "Put a backup in the place of a checkpoint, which is kept aside.",
-        "checkpoint fork": "Make a new checkpoint with a new query id out of another.",
-        "checkpoint rewind": "Let a stream go on after an earlier batch, state included.",
+        "checkpoint verify": "Find damaged files, and what Spark makes of them.",
+        "checkpoint diff": "Compare two checkpoints, or one with a backup.",
+        "checkpoint backup": "Copy a checkpoint with hashes, also while it is in use.",
+        "checkpoint restore": "Put a backup in its place; what was there is kept.",
+        "checkpoint fork": "Make a new checkpoint, a new query, out of another.",
+        "checkpoint rewind": "Let a stream go on after an earlier batch.",
     },
 }
 
