@@ -231,7 +231,6 @@ def test_a_stream_stops_behind_a_committed_batch_and_only_one_process_runs_it(
     with closing(control.world) as world:
         world.spark()
         store, told = world.store(), list[Progress]()
-        heard: list[Stop] = []
         frozen = store.leases.acquire(freeze_lease(orders.table), world.holder(), 300)
 
         def on_progress(progress: Progress) -> None:
@@ -244,9 +243,9 @@ def test_a_stream_stops_behind_a_committed_batch_and_only_one_process_runs_it(
             elif len(told) == 2:
                 orders.send(SENT[10:])
             elif sum(each.rows for each in told) == len(SENT):
-                heard.append(Stop.BOUNDARY)
+                store.streams.ask("live", Stop.BOUNDARY)
 
-        status = control.stream_start("live", asked=lambda: heard[0] if heard else None, on_progress=on_progress)
+        status = control.stream_start("live", on_progress=on_progress)
         assert [each.message.partition(":")[0] for each in told[:3]] == ["waits", "batch 0", "batch 1"]
         assert status.state == "stopped"
         assert orders.rows() == rows_of(SENT, *EVERYTHING)
