@@ -76,7 +76,7 @@ class Freezing:
         world = self._world
         for name in world.streams():
             held = world.reader().holder(stream_lease(name))
-            if world.stream(name).dataset.table != table or held is None or world.ended(held.holder):
+            if world.stream(name).dataset.table != table or held is None or not world.alive(held.holder):
                 continue
             newest = world.stream_reader().batches(name, 1)
             if newest and not newest[0].landed and not newest[0].waits:
@@ -87,7 +87,7 @@ class Freezing:
         """A table that another run keeps frozen is not published to meanwhile."""
         world, deadline = self._world, self._world.clock.monotonic() + _WAIT_SECONDS
         while table not in self._held and (held := world.reader().holder(freeze_lease(table))) is not None:
-            if world.ended(held.holder):
+            if not world.alive(held.holder):
                 return
             if world.clock.monotonic() >= deadline:
                 who = f"{held.holder.owner} ({held.holder.process})"

@@ -167,6 +167,9 @@ class World(Protocol):
     def holder(self) -> Holder:
         """This process, and its JVM once Spark is up."""
 
+    def alive(self, holder: Holder) -> bool:
+        """Whether that process may still be there. Only looks, unlike `ended`."""
+
     def ended(self, holder: Holder) -> bool:
         """True when that process is known to be gone; a JVM that outlived it is ended first. False while it may act."""
 

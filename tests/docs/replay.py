@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _RUN = re.compile(r"\b[a-z_]+-\d{8}-[0-9a-f]{6}\b")
 _VARIABLE = [
     (_RUN, "RUN"),
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "QUERY"),
+    (re.compile(r"\b\d{8}T\d{6}Z\b"), "STAMP"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{3})?Z?(?! UTC)"), "TIME"),
     (re.compile(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b"), "KEY"),
     (re.compile(r"\b[\w.-]+@[\w.-]+\b"), "ACCOUNT"),
     (re.compile(r"\bevent \d+\b|\b\d+ events\b"), "EVENTS"),
@@ -68,6 +71,9 @@ class Shell:
                 return ""
             case ["echo", "$?"]:
                 return f"{self.code}\n"
+            case ["rm", name]:
+                (self.folder / name).unlink()
+                return ""
             case ["python", script]:
                 return self._printed(lambda: runpy.run_path(script, run_name="__main__"))
             case ["backcast", *arguments]:

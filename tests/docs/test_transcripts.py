@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from backcast.testing.kafka_records import Record
 from tests.docs.pages import ROOT, typed_on
 from tests.docs.replay import Shell, first_missing
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from backcast.spark.settings import SessionSettings
+    from backcast.testing.kafka import KafkaBroker
 
 FIRST = ("init", "doctor", "plan", "status", "run", "validate", "diff", "publish", "watch", "check", "compare")
 THEN = ("list", "keys", "note", "evidence", "verify", "explain", "report", "undo", "logs", "gc", "cancel", "backfill")
@@ -64,6 +66,24 @@ def test_so_do_those_of_a_project_with_the_policy_of_the_guide(shell: Shell, mon
     config.write_text(config.read_text() + files["backcast.yaml"])
     (shell.folder / "policy.yaml").write_text(files["policy.yaml"])
     follow(shell, APPROVAL)
+
+
+def test_so_do_those_about_the_checkpoint_of_a_stream(
+    shell: Shell, spark: SparkSession, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream and the project are those that the page shows; it is a minute of orders every twelve records."""
+    page = ROOT / "docs" / "commands" / "checkpoint.md"
+    for name, body in re.findall(r"```\w+\n# (\S+\.\w+)\n(.*?)```", page.read_text(), re.DOTALL):
+        (shell.folder / name).write_text(body)
+    (shell.folder / "models").mkdir()
+    (shell.folder / "models/minutes.sql").write_text("SELECT 1\n")
+    monkeypatch.setenv("KAFKA", broker.servers)
+    broker.create_topic("orders", 2)
+    records = (Record(b"{}", str(number), 1_767_225_600_000 + 5000 * number, number % 2) for number in range(120))
+    broker.produce("orders", records)
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
+    spark.sql("CREATE OR REPLACE TABLE lake.shop.minutes (minute TIMESTAMP, orders BIGINT) USING iceberg")
+    follow(shell, [page, ROOT / "docs" / "runbooks" / "checkpoint-corruption.md"])
 
 
 def follow(shell: Shell, pages: list[Path]) -> None:

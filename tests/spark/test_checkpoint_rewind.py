@@ -16,20 +16,14 @@ from backcast.streams.checkpoint.folder import Checkpoint
 from backcast.streams.checkpoint.fork import fork_at_offsets, starts_after
 from backcast.streams.checkpoint.proof import prove_state
 from backcast.streams.checkpoint.rewind import rewind
-from tests.spark.checkpoint_kit import Lab, bytes_of, files_below, new_lab
+from tests.spark.checkpoint_kit import Lab, Made, bytes_of, files_below
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from backcast.testing.kafka import KafkaBroker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TO = 2
-
-
-@pytest.fixture(scope="module")
-def lab(spark: SparkSession, broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return new_lab(spark, broker, tmp_path_factory.mktemp("checkpoints"))
 
 
 @pytest.fixture
@@ -90,8 +84,6 @@ def test_a_fork_with_fresh_state_begins_exactly_at_the_offsets_of_a_batch(
     source = Checkpoint.at(made.path)
     forked = fork_at_offsets(source, tmp_path / "fork", starts_after(source, 3), checks)
     assert forked.query_id != source.query_id()
-
-    from tests.spark.checkpoint_kit import Made
 
     other = Made(tmp_path / "fork")
     lab.run("stateless", other, per_batch=1000)

@@ -50,8 +50,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "stream stop": "Stop a stream behind the batch that is under way.",
         "stream status": "Say where a stream stands: position, lag, batches.",
         "stream list": "List the declared streams.",
-        "stream recover": "Bring a stream back whose checkpoint is lost, from what its table proves.",
-        "stream backfill": "Restate a window of a stream's table, beside it or while it is paused.",
+        "stream recover": "Bring back a stream whose checkpoint is lost.",
+        "stream backfill": "Restate a window of a stream's table, pausing it if need be.",
     },
     "Kafka": {
         "kafka offsets": "Say which offsets of a topic a moment falls on.",
@@ -63,14 +63,14 @@ GROUPS: dict[str, dict[str, str]] = {
         "quarantine retry": "Take records that a run set aside up again, in a new run.",
     },
     "Checkpoints": {
-        "checkpoint inspect": "Show batches, positions, watermark and state of a checkpoint.",
+        "checkpoint inspect": "Show batches, positions, watermark and state.",
         "checkpoint history": "Show a checkpoint batch by batch.",
-        "checkpoint verify": "Find damaged files, and say what Spark would make of them.",
-        "checkpoint diff": "Compare two checkpoints, or one with a backup of it.",
-        "checkpoint backup": "Copy a checkpoint, with hashes, also while its stream runs.",
-        "checkpoint restore": "Put a backup in the place of a checkpoint, which is kept aside.",
-        "checkpoint fork": "Make a new checkpoint with a new query id out of another.",
-        "checkpoint rewind": "Let a stream go on after an earlier batch, state included.",
+        "checkpoint verify": "Find damaged files, and what Spark makes of them.",
+        "checkpoint diff": "Compare two checkpoints, or one with a backup.",
+        "checkpoint backup": "Copy a checkpoint with hashes, also while it is in use.",
+        "checkpoint restore": "Put a backup in its place; what was there is kept.",
+        "checkpoint fork": "Make a new checkpoint, a new query, out of another.",
+        "checkpoint rewind": "Let a stream go on after an earlier batch.",
     },
 }
 

@@ -50,9 +50,10 @@ def looking(common: Common) -> Iterator[CheckpointReading]:
     except ConfigError:
         if common.project is not None:
             raise
+        from backcast.project.clock import SystemClock
         from backcast.verbs.checkpoints import FolderCheckpoints
 
-        yield FolderCheckpoints()
+        yield FolderCheckpoints(SystemClock())
         return
     with opened(common) as control:
         yield control

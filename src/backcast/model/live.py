@@ -18,7 +18,7 @@ class LiveState(StrEnum):
 
     RUNNING = "running"
     STOPPED = "stopped"
-    """At a committed batch: nothing was cut off."""
+    """Behind a committed batch, unless it was forced: then the batch that was cut off is repeated."""
     FAILED = "failed"
 
 

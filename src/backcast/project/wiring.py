@@ -272,6 +272,13 @@ class Wiring:
             jvm_started=None if jvm is None else jvm.started,
         )
 
+    def alive(self, holder: Holder) -> bool:
+        from backcast.spark import processes
+
+        if holder.host != host_identity():
+            return not rebooted_since(holder.host)
+        return processes.is_alive(processes.ProcessIdentity(holder.pid, holder.started))
+
     def ended(self, holder: Holder) -> bool:
         """True when that process is known to be gone; its JVM, which may live on for seconds, is ended first."""
         from backcast.spark import processes

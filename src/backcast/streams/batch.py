@@ -79,7 +79,6 @@ class Batches:
         self.ranges: Callable[[int], Ranges] = lambda _: ()
         self.undecoded: Callable[[], int | None] = lambda: None
         """How many records of the batch under way could not be decoded; None when that was lost."""
-        self.latest: LiveBatch | None = None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         try:
@@ -200,8 +199,7 @@ class Batches:
     def _landed(self, batch: LiveBatch, commit: LiveCommit, aside: int) -> None:
         told = {"version": commit.version, "landed": True, "rows_out": commit.rows, "set_aside": aside}
         self._first = False
-        self.latest = batch.model_copy(update=told)
-        self._host.store.record(self.latest, self._host.lease())
+        self._host.store.record(batch.model_copy(update=told), self._host.lease())
         point("stream.after-record")
 
     def _properties(self) -> dict[str, str]:

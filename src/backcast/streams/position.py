@@ -65,12 +65,13 @@ def position(files: CheckpointFiles, topic: str) -> Position:
         return Position()
     planned, committed = files.batches("offsets"), files.batches("commits")
     over = committed[-1] if committed else None
+    topics = _topics(files, planned[-1]) if planned else ()
     return Position(
         query_id=str(_json(files, "metadata", metadata)["id"]),
         committed=over,
         planned=planned[-1] if planned else None,
-        ends={} if over is None else batch_ends(files, over, topic),
-        topics=_topics(files, planned[-1]) if planned else (),
+        ends=batch_ends(files, over, topic) if over is not None and topic in topics else {},
+        topics=topics,
     )
 
 

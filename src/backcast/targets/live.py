@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backcast.errors import OutcomeUnknown, Refused, StateConflict
+from backcast.errors import OutcomeUnknown, StateConflict
 from backcast.ports.streams import LiveCommit, LiveWrite
 
 STREAM, QUERY, BATCH, OFFSETS = "backcast.stream", "backcast.query", "backcast.batch", "backcast.offsets"
@@ -28,10 +28,4 @@ def unknown(stream: str, table: str, why: str) -> OutcomeUnknown:
         f"whether the last batch of stream {stream} is in {table} cannot be told: {why}",
         hint=f"compare the offsets of the table's rows with those of the batch: backcast stream status {stream}",
         stream=stream,
-    )
-
-
-def refuse_rows_without(missing: list[str]) -> Refused:
-    return Refused(
-        f"the stream's rows lack columns of the table: {', '.join(missing)}", hint="return them in the transform"
     )

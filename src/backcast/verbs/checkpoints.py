@@ -7,10 +7,11 @@ project.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from backcast.streams.checkpoint import backup as backing_up
 from backcast.streams.checkpoint.change import Checks
 from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.difference import difference
+from backcast.streams.checkpoint.exchange import Exchange
 from backcast.streams.checkpoint.folder import Checkpoint, local_folder
 from backcast.streams.checkpoint.fork import fork_at_batch, fork_at_offsets, refuse_inexact, starts_after
 from backcast.streams.checkpoint.history import history
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from backcast.model.stream import StreamSpec
+    from backcast.ports import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,39 +68,48 @@ class SinkChoice:
     """Somebody knows what the sink does with batches that come again."""
 
 
-class CheckpointReading:
+class CheckpointReading(ABC):
     """What can be told about any folder of this machine."""
 
-    def _named(self, name: str) -> tuple[Path, StreamSpec | None]:
-        return local_folder(name), None
+    @abstractmethod
+    def _checkpoint_named(self, name: str) -> tuple[Path, StreamSpec | None]: ...
+
+    @abstractmethod
+    def _checkpoint_now(self) -> datetime: ...
+
+    def _checkpoint_at(self, name: str) -> tuple[Checkpoint, StreamSpec | None]:
+        """The checkpoint of that name, or the one within the backup of that name."""
+        folder, stream = self._checkpoint_named(name)
+        copied = (folder / backing_up.MANIFEST).is_file()
+        return Checkpoint.at(folder / backing_up.COPY if copied else folder), stream
 
     def checkpoint_inspect(self, name: str) -> Inspection:
         """Query id, batches, positions, watermark, state. Never fails on damage."""
-        folder, stream = self._named(name)
-        return inspect(Checkpoint.at(folder), None if stream is None else stream.name)
+        checkpoint, stream = self._checkpoint_at(name)
+        return inspect(checkpoint, None if stream is None else stream.name)
 
     def checkpoint_history(self, name: str, *, last: int | None = None) -> History:
         """Batch by batch, oldest first; the newest so many when that is given."""
-        return history(Checkpoint.at(self._named(name)[0]), last)
+        return history(self._checkpoint_at(name)[0], last)
 
     def checkpoint_verify(self, name: str) -> Verification:
         """Every damage that the files show, and what Spark would make of it."""
-        return verify(Checkpoint.at(self._named(name)[0]))
+        return verify(self._checkpoint_at(name)[0])
 
     def checkpoint_diff(self, left: str, right: str) -> CheckpointDifference:
         """Two checkpoints; or a checkpoint and a backup."""
-        return difference(*(Checkpoint.at(_copy_in(self._named(name)[0])) for name in (left, right)))
+        return difference(self._checkpoint_at(left)[0], self._checkpoint_at(right)[0])
 
     def checkpoint_backup(self, name: str, *, to: str | None = None) -> Backup:
         """A consistent copy with its own hashes, also while the stream runs."""
-        root = Checkpoint.at(self._named(name)[0]).root
-        return backing_up.backup(root, None if to is None else local_folder(to), datetime.now(UTC))
+        root = Checkpoint.at(self._checkpoint_named(name)[0]).root
+        return backing_up.backup(root, None if to is None else local_folder(to), self._checkpoint_now())
 
 
 class CheckpointVerbs(CheckpointReading, Verbs):
     def checkpoint_prove(self, name: str) -> Verification:
         """Verify, and have Spark load the state that a restart would need."""
-        checkpoint = Checkpoint.at(self._named(name)[0])
+        checkpoint, _ = self._checkpoint_at(name)
         found = verify(checkpoint)
         batch = checkpoint.next_batch - 1
         if batch < 0:
@@ -107,45 +119,48 @@ class CheckpointVerbs(CheckpointReading, Verbs):
 
     def checkpoint_needs_spark(self, name: str, sink: SinkChoice) -> bool:
         """Whether a fork, a rewind or a restore of it has state to load or a table to ask."""
-        folder, stream = self._named(name)
+        folder, stream = self._checkpoint_named(name)
         known = sink.dataset is not None or stream is not None
-        return (known and not sink.unchecked) or bool(Checkpoint(folder).operators)
+        stateful = any(Checkpoint(each).operators for each in (folder, folder / backing_up.COPY))
+        return (known and not sink.unchecked) or stateful
 
     def checkpoint_restore(self, name: str, backup: str, *, sink: SinkChoice, stopped: bool = False) -> Change:
         """Put a backup in the place of a checkpoint, whose files are kept aside."""
-        root, stream = self._named(name)
+        root, stream = self._checkpoint_named(name)
         folder = local_folder(backup)
         backing_up.read_manifest(folder)
-        with self._at_rest(root, stream, stopped=stopped):
-            changed = restore(root, folder, self._checks(root, stream, sink, new_id=False), self.world.clock.now())
+        checks = self._checkpoint_checks(root, stream, sink, new_id=False)
+        with self._checkpoint_at_rest(root, stream, stopped=stopped):
+            changed = restore(root, folder, checks, self._checkpoint_now())
         return _of(changed, stream)
 
     def checkpoint_rewind(self, name: str, where: Where, *, sink: SinkChoice, stopped: bool = False) -> Change:
         """Let the stream go on after an earlier batch; its files are kept aside."""
-        root, stream = self._named(name)
-        with self._at_rest(root, stream, stopped=stopped):
-            batch = self._batch(Checkpoint.at(root), where, stream)
-            checks = self._checks(root, stream, sink, new_id=False)
-            changed = rewind(root, batch, checks, self.world.clock.now())
+        root, stream = self._checkpoint_named(name)
+        checks = self._checkpoint_checks(root, stream, sink, new_id=False)
+        with self._checkpoint_at_rest(root, stream, stopped=stopped):
+            Exchange(root).finish_interrupted()
+            batch = self._checkpoint_batch(Checkpoint.at(root), where, stream)
+            changed = rewind(root, batch, checks, self._checkpoint_now())
         return _of(changed, stream)
 
     def checkpoint_fork(
         self, name: str, to: str, where: Where, *, sink: SinkChoice, fresh_state: bool = False
     ) -> Change:
-        """A new checkpoint with a new query id. The other one is only read, and may be in use."""
-        root, stream = self._named(name)
-        source, target = Checkpoint.at(root), local_folder(to)
-        checks = self._checks(root, stream, sink, new_id=True)
+        """A new checkpoint with a new query id. The other one, or the backup, is only read, and may be in use."""
+        source, stream = self._checkpoint_at(name)
+        target = local_folder(to)
+        checks = self._checkpoint_checks(source.root, stream, sink, new_id=True)
         if where.offset is not None and (fresh_state or not source.operators):
             return fork_at_offsets(source, target, _starts(source, where.offset), checks)
-        batch = self._batch(source, where, stream)
+        batch = self._checkpoint_batch(source, where, stream)
         if where.offset is not None:
             refuse_inexact(source, batch, _starts(source, where.offset))
         if fresh_state:
             return fork_at_offsets(source, target, starts_after(source, batch), checks)
         return fork_at_batch(source, target, batch, checks)
 
-    def _named(self, name: str) -> tuple[Path, StreamSpec | None]:
+    def _checkpoint_named(self, name: str) -> tuple[Path, StreamSpec | None]:
         """A declared stream, by its name or by the folder of its checkpoint, or any folder."""
         streams = {each: self.world.stream(each) for each in self.world.streams()}
         if name in streams:
@@ -154,13 +169,16 @@ class CheckpointVerbs(CheckpointReading, Verbs):
         for each in streams.values():
             if "://" not in each.checkpoint and local_folder(each.checkpoint) == folder:
                 return folder, each
-        if not folder.exists() and not folder.parent.exists() and "/" not in name:
+        if not folder.exists() and "/" not in name:
             known = ", ".join(streams) or "none"
             raise UnknownName(f"{name!r} is neither a folder nor a declared stream", hint=f"streams are: {known}")
         return folder, None
 
+    def _checkpoint_now(self) -> datetime:
+        return self.world.clock.now()
+
     @contextmanager
-    def _at_rest(self, root: Path, stream: StreamSpec | None, *, stopped: bool) -> Iterator[None]:
+    def _checkpoint_at_rest(self, root: Path, stream: StreamSpec | None, *, stopped: bool) -> Iterator[None]:
         """Nobody writes to it meanwhile: by the lease of a stream of ours, else by its files and somebody's word."""
         if stream is not None and not stream.external:
             world = self.world
@@ -171,7 +189,7 @@ class CheckpointVerbs(CheckpointReading, Verbs):
             refuse_running(Checkpoint(root), self.world.clock, stopped=stopped)
         yield
 
-    def _batch(self, checkpoint: Checkpoint, where: Where, stream: StreamSpec | None) -> int:
+    def _checkpoint_batch(self, checkpoint: Checkpoint, where: Where, stream: StreamSpec | None) -> int:
         from backcast.model.time import parse_instant
 
         offsets = None
@@ -184,7 +202,7 @@ class CheckpointVerbs(CheckpointReading, Verbs):
             point = Point(where.batch, before, stream.watermark.delay, offsets)
         return find_batch(checkpoint, point)
 
-    def _checks(self, root: Path, stream: StreamSpec | None, sink: SinkChoice, *, new_id: bool) -> Checks:
+    def _checkpoint_checks(self, root: Path, stream: StreamSpec | None, sink: SinkChoice, *, new_id: bool) -> Checks:
         dataset = sink.dataset or (None if stream is None else stream.dataset.name)
         if dataset is None and not sink.unchecked and not new_id:
             raise InvalidRequest(
@@ -215,17 +233,18 @@ class CheckpointVerbs(CheckpointReading, Verbs):
 class FolderCheckpoints(CheckpointReading):
     """Checkpoints outside of any project."""
 
-    def _named(self, name: str) -> tuple[Path, StreamSpec | None]:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def _checkpoint_now(self) -> datetime:
+        return self._clock.now()
+
+    def _checkpoint_named(self, name: str) -> tuple[Path, StreamSpec | None]:
         folder = local_folder(name)
         if not folder.exists() and "/" not in name:
             hint = "name its folder, or the project that declares it: --project DIR"
             raise ConfigError(f"{name!r} is no folder, and there is no project here that could declare it", hint=hint)
         return folder, None
-
-
-def _copy_in(folder: Path) -> Path:
-    """The checkpoint within a backup, where that is what was named."""
-    return folder / backing_up.COPY if (folder / backing_up.MANIFEST).is_file() else folder
 
 
 def _of(changed: Change, stream: StreamSpec | None) -> Change:

@@ -158,14 +158,14 @@ class StreamingVerbs(Verbs):
 
     def _frozen(self, table: str) -> str | None:
         held = self.world.reader().holder(freeze_lease(table))
-        if held is None or self.world.ended(held.holder):
+        if held is None or not self.world.alive(held.holder):
             return None
         return f"{held.holder.owner} ({held.holder.process}) publishes to {table}"
 
     def refuse_while_streaming(self, name: str) -> None:
         """Raises LeaseHeld. At once: Spark takes seconds to start, and would be started in vain."""
         held = self.world.reader().holder(stream_lease(name))
-        if held is not None and not self.world.ended(held.holder):
+        if held is not None and self.world.alive(held.holder):
             who = f"{held.holder.owner} ({held.holder.process})"
             hint = f"backcast stream status {name}, or backcast stream stop {name}"
             raise LeaseHeld(f"{who} runs stream {name} right now", hint=hint, lease=held)
@@ -201,7 +201,7 @@ class StreamingVerbs(Verbs):
             external=spec.external,
             live=reader.stream(name),
             lease=lease,
-            alive=lease is not None and not self.world.ended(lease.holder),
+            alive=lease is not None and self.world.alive(lease.holder),
             asked=reader.asked(name),
             batches=tuple(reader.batches(name, batches)),
         )

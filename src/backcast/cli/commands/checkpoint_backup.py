@@ -19,7 +19,7 @@ def checkpoint_backup(
     ] = None,
     common: Common = DEFAULTS,
 ) -> None:
-    """Copy a checkpoint, with hashes, also while its stream runs."""
+    """Copy a checkpoint with hashes, also while it is in use."""
     with looking(common) as control:
         made = control.checkpoint_backup(checkpoint, to=None if to is None else absolute(to))
     from backcast.cli.render.checkpoint_change import render_backup

@@ -16,7 +16,7 @@ def checkpoint_diff(
     *,
     common: Common = DEFAULTS,
 ) -> None:
-    """Compare two checkpoints, or one with a backup of it."""
+    """Compare two checkpoints, or one with a backup."""
     with looking(common) as control:
         found = control.checkpoint_diff(checkpoint, other)
     from backcast.cli.render.checkpoint_change import render_difference

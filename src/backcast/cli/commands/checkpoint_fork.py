@@ -27,6 +27,6 @@ def checkpoint_fork(
     sink: SinkOptions = NO_SINK,
     common: Common = DEFAULTS,
 ) -> None:
-    """Make a new checkpoint with a new query id out of another."""
+    """Make a new checkpoint, a new query, out of another."""
     given = {"to": absolute(to), "batch": at_batch, "before": before, "offset": offset, "fresh_state": fresh_state}
     change(common, "checkpoint-fork", "loading the state", checkpoint, sink, **given)

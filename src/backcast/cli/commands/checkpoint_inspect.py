@@ -16,7 +16,7 @@ def checkpoint_inspect(
     settings: Annotated[bool, Parameter(help="Show every setting that the query keeps, too.")] = False,
     common: Common = DEFAULTS,
 ) -> None:
-    """Show batches, positions, watermark and state of a checkpoint."""
+    """Show batches, positions, watermark and state."""
     with looking(common) as control:
         found = control.checkpoint_inspect(checkpoint)
     from backcast.cli.render.checkpoint import render_inspection

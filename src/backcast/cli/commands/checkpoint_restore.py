@@ -18,6 +18,6 @@ def checkpoint_restore(
     sink: SinkOptions = NO_SINK,
     common: Common = DEFAULTS,
 ) -> None:
-    """Put a backup in the place of a checkpoint, which is kept aside."""
+    """Put a backup in its place; what was there is kept."""
     given = {"backup": absolute(backup), "stopped": stopped}
     change(common, "checkpoint-restore", "asking the table", checkpoint, sink, **given)

@@ -25,6 +25,6 @@ def checkpoint_rewind(
     sink: SinkOptions = NO_SINK,
     common: Common = DEFAULTS,
 ) -> None:
-    """Let a stream go on after an earlier batch, state included."""
+    """Let a stream go on after an earlier batch."""
     given = {"batch": to_batch, "before": before, "offset": offset, "stopped": stopped}
     change(common, "checkpoint-rewind", "loading the state", checkpoint, sink, **given)

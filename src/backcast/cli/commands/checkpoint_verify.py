@@ -17,7 +17,7 @@ def checkpoint_verify(
     load: Annotated[bool, Parameter(help="Have Spark load the state, too. Needs a project.")] = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Find damaged files, and say what Spark would make of them."""
+    """Find damaged files, and what Spark makes of them."""
     if load:
         with working(common, "checkpoint-verify") as work:
             answer = work.call("checkpoint-verify", "loading the state", checkpoint=checkpoint)

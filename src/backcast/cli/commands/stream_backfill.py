@@ -2,20 +2,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from backcast.cli import detached
 from backcast.cli.carry import Yes, refuse_unless_asked
-from backcast.cli.commands.stream_start import once_it_runs
+from backcast.cli.commands.stream_start import started_in_background
 from backcast.cli.locate import find_project
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, NO_REASON, Common, ScopeOptions, StreamName, WhyOptions
 from backcast.cli.request import to_request
 from backcast.cli.working import Working, screen_of, working
-from backcast.errors import Refused, StateConflict
+from backcast.errors import BackcastError, Refused, StateConflict
 
 if TYPE_CHECKING:
     from backcast.cli.screen import Screen
@@ -32,37 +30,53 @@ def stream_backfill(
     why: WhyOptions = NO_REASON,
     pause: Annotated[bool, Parameter(help="Stop the stream meanwhile, also where that is not needed.")] = False,
     give_up: Annotated[
-        bool, Parameter(help="Forget an unfinished one; the stream and the run stay as they are.")
+        bool, Parameter(help="Forget an unfinished one; a stream that it paused is started again.")
     ] = False,
     yes: Yes = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Restate a window of a stream's table, beside it or while it is paused."""
+    """Restate a window of a stream's table, pausing it if need be."""
     screen = screen_of(common)
     refuse_unless_asked("stream backfill", common, yes=yes)
     with opened(common) as control:
         if give_up:
-            return _give_up(control, name, start, end, screen)
+            return _give_up(control, name, start, end, common)
         asked = control.stream_backfill(name, start, end, pause=pause)
         screen.note(f"{asked.way}: {asked.why}")
         if asked.steps:
             screen.note(f"goes on behind: {', '.join(each.partition('.')[2] for each in asked.steps)}")
-        if asked.way == "pause":
-            asked = _paused(control, asked, screen)
-        published = _published(control, asked, common, why, yes=yes)
+        try:
+            if asked.way == "pause":
+                asked = _paused(control, asked, screen)
+            published = _published(control, asked, common, why, yes=yes)
+        except BackcastError as error:
+            error.hint = "; ".join(filter(None, (error.hint, _left(asked))))
+            raise
         if published is None:
-            screen.note(f"nothing was changed; the same command goes on, --give-up does not (stream {name})")
+            screen.note(f"nothing was changed; {_left(asked)}")
             return 0
         _resumed(control, published, common)
         return _shown(control, published, common)
 
 
-def _give_up(control: ControlPlane, name: str, start: str, end: str, screen: Screen) -> int:
+def _left(asked: StreamBackfill) -> str:
+    """What is to be done about one that did not come to its end."""
+    paused = f"stream {asked.stream} stays stopped meanwhile; " if asked.resume else ""
+    again = "stops here and starts it again" if asked.resume else "forgets it"
+    return f"{paused}the same command goes on, and with --give-up it {again}"
+
+
+def _give_up(control: ControlPlane, name: str, start: str, end: str, common: Common) -> int:
+    """The run stays as it is; a stream that was stopped for it runs again."""
+    from backcast.cli.render.stream import render_stream
     from backcast.model.stream_backfill import GIVEN_UP
 
-    control.stream_backfill(name, start, end)
+    asked = control.stream_backfill(name, start, end)
+    _restarted(control, asked, common)
     control.stream_backfill_step(name, GIVEN_UP)
-    screen.note("given up; look at the run and at the stream: backcast list, backcast stream status")
+    screen, found = screen_of(common), control.stream_status(name)
+    screen.note(f"given up; run {asked.run_id} stays as it is" if asked.run_id else "given up; nothing was planned")
+    screen.show(found, render_stream(found, datetime.now(UTC)))
     return 0
 
 
@@ -154,13 +168,15 @@ def _refuse_wrong(seen: dict[str, object], run_id: str, asked: StreamBackfill) -
 def _resumed(control: ControlPlane, asked: StreamBackfill, common: Common) -> None:
     from backcast.model.stream_backfill import DONE, RESUMED
 
-    project: Path = find_project(common.project)
     if asked.resume and not asked.has(RESUMED):
-        if not control.stream_status(asked.stream).alive:
-            detached.detach_stream(project, common.profile, asked.stream, accept_checkpoint=False)
-            once_it_runs(control, project, asked.stream)
+        _restarted(control, asked, common)
         control.stream_backfill_step(asked.stream, RESUMED)
     control.stream_backfill_step(asked.stream, DONE)
+
+
+def _restarted(control: ControlPlane, asked: StreamBackfill, common: Common) -> None:
+    if asked.resume and not control.stream_status(asked.stream).alive:
+        started_in_background(control, find_project(common.project), common.profile, asked.stream)
 
 
 def _shown(control: ControlPlane, asked: StreamBackfill, common: Common) -> int:

@@ -31,7 +31,7 @@ def stream_recover(
     yes: Yes = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Bring a stream back whose checkpoint is lost, from what its table proves."""
+    """Bring back a stream whose checkpoint is lost."""
     from backcast.cli.render.recovery import render_recovery
     from backcast.model.recovery import Recovery, Way
 

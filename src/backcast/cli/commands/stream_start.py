@@ -59,14 +59,16 @@ def _in_background(name: str, common: Common, *, accept: bool) -> None:
     with opened(common) as control:
         control.world.stream(name)
         control.refuse_while_streaming(name)
-        detached.detach_stream(project, common.profile, name, accept_checkpoint=accept)
-        found = once_it_runs(control, project, name)
+        found = started_in_background(control, project, common.profile, name, accept=accept)
     screen_of(common).show(found, render_stream(found, datetime.now(UTC)))
 
 
-def once_it_runs(control: ControlPlane, project: Path, name: str) -> StreamStatus:
-    """Raises what kept it from running."""
+def started_in_background(
+    control: ControlPlane, project: Path, profile: str | None, name: str, *, accept: bool = False
+) -> StreamStatus:
+    """Once it runs. Raises what kept it from running."""
     began = time.time()
+    detached.detach_stream(project, profile, name, accept_checkpoint=accept)
     while True:
         at_work = detached.is_working(project, detached.stream_work(name))
         found = control.stream_status(name)

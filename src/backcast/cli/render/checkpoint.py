@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from rich.console import RenderableType
 
+from backcast.cli.locate import short_path
 from backcast.cli.render.layout import (
     BAD,
     CAREFUL,
@@ -26,11 +28,11 @@ _SHOWN_PARTITIONS = 8
 
 
 def render_inspection(found: Inspection, *, settings: bool = False) -> RenderableType:
-    named = found.stream or found.path
+    named = found.stream or short_path(Path(found.path))
     damaged = text((f"{count(found.damages, 'damage')} found", BAD)) if found.damages else None
     return page(
         text((named, STRONG)),
-        indented(text((found.path, QUIET))) if found.stream else None,
+        indented(text((short_path(Path(found.path)), QUIET))) if found.stream else None,
         blocks(
             [
                 ("query", [text(found.query_id) if found.query_id else text(("its id cannot be read", BAD))]),
@@ -57,7 +59,7 @@ def render_history(found: History) -> RenderableType:
         table.add_row(*_row(each))
     open_ones = sum(each.planned and not each.committed for each in found.batches)
     return page(
-        text((found.path, STRONG)),
+        text((short_path(Path(found.path)), STRONG)),
         text(""),
         table if found.batches else text(("no batch yet", QUIET)),
         text(""),

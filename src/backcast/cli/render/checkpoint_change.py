@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.console import RenderableType
 
+from backcast.cli.locate import short_path
 from backcast.cli.render.checkpoint import position_lines
 from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, blocks, command, indented, page, section, text
 from backcast.cli.render.words import count, size
@@ -24,10 +27,10 @@ def render_backup(made: Backup, named: str) -> RenderableType:
     running = f"; the stream was running, and it took {count(made.attempts, 'look')}" if made.running else ""
     planned = made.planned is not None and made.planned != made.batch
     return page(
-        text((made.path, STRONG)),
+        text((short_path(Path(made.path)), STRONG)),
         blocks(
             [
-                ("backup", [text(f"of {made.checkpoint}")]),
+                ("backup", [text(f"of {short_path(Path(made.checkpoint))}")]),
                 ("boundary", [text(f"{batch}{running}")]),
                 ("", [text((f"batch {made.planned} is planned in it, and runs again", QUIET))] if planned else []),
                 ("files", [text(f"{count(made.files, 'file')}, {size(made.size)}")]),
@@ -35,26 +38,26 @@ def render_backup(made: Backup, named: str) -> RenderableType:
                 ("damaged", [text((f"{each.file}: {each.what}", BAD)) for each in made.damages]),
             ]
         ),
-        command(f"backcast checkpoint restore {named} --from {made.path}", label="Undo"),
+        command(f"backcast checkpoint restore {named} --from {short_path(Path(made.path))}", label="Undo"),
     )
 
 
 def render_change(changed: Change) -> RenderableType:
-    named = changed.stream or changed.path
+    named = changed.stream or short_path(Path(changed.path))
     done = _DONE.get(changed.action, changed.action) if changed.changed else "nothing to do"
     batch = "it begins with batch 0" if changed.batch is None else f"it goes on after batch {changed.batch}"
     return page(
         text((named, STRONG), "  ", (done, GOOD)),
         blocks(
             [
-                ("folder", [text(changed.path)] if changed.stream else []),
+                ("folder", [text(short_path(Path(changed.path)))] if changed.stream else []),
                 ("query", [text(changed.query_id)]),
                 ("batch", [text(batch)]),
                 ("position", position_lines(changed.sources)),
                 ("left out", [text(f"{count(changed.removed, 'file')} of later batches")] if changed.removed else []),
                 ("state", [text(("loaded  ", GOOD), line) for line in changed.proven]),
                 ("sink", [] if changed.sink is None else _sink(changed.sink)),
-                ("before", [text("kept as ", (changed.kept, STRONG))] if changed.kept else []),
+                ("before", [text("kept as ", (short_path(Path(changed.kept)), STRONG))] if changed.kept else []),
                 ("note", [text((line, CAREFUL)) for line in changed.notes]),
             ]
         ),
@@ -69,7 +72,7 @@ def render_difference(found: CheckpointDifference) -> RenderableType:
     more = [text((f"and {count(hidden, 'batch', 'batches')} more", QUIET))] if hidden > 0 else []
     same = found.same_query and not (batches or found.positions or found.settings or found.state)
     return page(
-        text((found.left, STRONG), " | ", (found.right, STRONG)),
+        text((short_path(Path(found.left)), STRONG), " | ", (short_path(Path(found.right)), STRONG)),
         indented(text((f"{ids}, {parted}", QUIET))),
         _listed("Next offsets", found.positions),
         section("Batches", page(*(text(line) for line in batches[:_BATCHES_SHOWN]), *more)) if batches else None,

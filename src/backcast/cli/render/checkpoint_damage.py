@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.console import RenderableType
 
+from backcast.cli.locate import short_path
 from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, command, indented, page, text
 from backcast.cli.render.words import count
 from backcast.model.checkpoint import Damage, Severity, Verification
@@ -22,7 +25,7 @@ def render_verification(found: Verification, named: str) -> RenderableType:
     harmless = [each for each in found.damages if each.severity is Severity.HARMLESS]
     hidden = len(harmless) - _HARMLESS_SHOWN
     return page(
-        text((found.path, STRONG)),
+        text((short_path(Path(found.path)), STRONG)),
         indented(text((f"{count(found.files, 'file')} read", QUIET))),
         *(_damage(each) for each in (*serious, *harmless[:_HARMLESS_SHOWN])),
         indented(text((f"and {count(hidden, 'harmless one')} more; --json has them all", QUIET)))

@@ -38,8 +38,7 @@ _STYLES = {
 
 def render_stream(status: StreamStatus, now: datetime) -> RenderableType:
     live = status.live
-    since = "" if live is None or status.external else f"  {ago(live.changed_at, now)}"
-    head = text((status.name, STRONG), "  ", (status.state, _STYLES[status.state]), (since, QUIET))
+    head = text((status.name, STRONG), "  ", (status.state, _STYLES[status.state]), (_since(status, now), QUIET))
     rows: list[tuple[str, list[RenderableType]]] = [
         ("from", [text(f"topic {status.topic}")]),
         ("to", [text(f"{status.dataset} ({status.table})")]),
@@ -52,9 +51,15 @@ def render_stream(status: StreamStatus, now: datetime) -> RenderableType:
     return page(head, blocks(rows), _batches(status.batches, now), _next(status))
 
 
+def _since(status: StreamStatus, now: datetime) -> str:
+    if status.live is None or status.external:
+        return ""
+    if status.state == "running":
+        return f"  for {duration((now - status.live.started_at).total_seconds())}"
+    return f"  {ago(status.live.changed_at, now)}"
+
+
 def _next(status: StreamStatus) -> RenderableType | None:
-    if status.state == "died":
-        return command(status.next, label="Next")
     return command(status.next) if status.next else None
 
 
@@ -105,7 +110,8 @@ def _unless_none(value: int) -> RenderableType:
 def render_streams(found: Sequence[StreamStatus], now: datetime) -> RenderableType:
     if not found:
         return text("no streams are declared")
-    table = columns("STREAM", "STATE", "CHANGED", "BATCH", "LAG", "TOPIC", "DATASET", shrink=frozenset({"DATASET"}))
+    names = ("STREAM", "STATE", "CHANGED", "BATCH", "LAG", "TOPIC", "DATASET")
+    table = columns(*names, right=frozenset({"BATCH", "LAG"}), shrink=frozenset({"DATASET"}))
     for each in found:
         batch = each.batches[0] if each.batches else None
         table.add_row(

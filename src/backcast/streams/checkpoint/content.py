@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -13,6 +15,7 @@ _CRC_MAGIC = b"crc\0"
 _LZ4_MAGIC = b"LZ4Block"
 _LZ4_HEADER = struct.Struct("<BiiI")
 _HEADER_SIZE = len(_LZ4_MAGIC) + _LZ4_HEADER.size
+_MOST_PIECES = 10_000
 _LARGEST_BLOCK = 32 * 1024 * 1024
 
 
@@ -48,11 +51,11 @@ def fits_checksum(file: Path) -> bool | None:
         return not stream.read(1)
 
 
-def check_blocks(file: Path) -> None:
+def check_blocks(file: Path, *, bodies: bool) -> None:
     """A delta, a snapshot or a changelog: blocks of LZ4, and an empty one at the end.
 
-    Spark takes a file that lacks its end for one that ends there. Another codec than LZ4 cannot be looked into. Raises
-    Unsound.
+    Spark takes a file that lacks its end for one that ends there. `bodies`: unpack the blocks and compare their
+    checksums, too, which takes its time. Another codec than LZ4 cannot be looked into. Raises Unsound.
     """
     with file.open("rb") as stream:
         first = stream.read(len(_LZ4_MAGIC))
@@ -65,7 +68,7 @@ def check_blocks(file: Path) -> None:
                 raise Unsound("garbled", "its first bytes are not those of a block")
             return
         stream.seek(0)
-        while _block(stream):
+        while _block(stream, bodies=bodies):
             pass
         if stream.read(1):
             raise Unsound("garbled", "there are bytes behind its end")
@@ -77,7 +80,7 @@ def _resembles(first: bytes) -> bool:
     return not first.startswith(known)
 
 
-def _block(stream: Any) -> bool:
+def _block(stream: Any, *, bodies: bool) -> bool:
     """Step over one block; False when it was the last."""
     header = stream.read(_HEADER_SIZE)
     if len(header) < _HEADER_SIZE:
@@ -92,7 +95,8 @@ def _block(stream: Any) -> bool:
     body = stream.read(packed)
     if len(body) < packed:
         raise Unsound("cut", "it ends within a block")
-    _check_body(body, token & 0xF0, unpacked, told)
+    if bodies:
+        _check_body(body, token & 0xF0, unpacked, told)
     return True
 
 
@@ -121,6 +125,39 @@ def check_zip(file: Path) -> tuple[tuple[str, int], ...]:
         raise Unsound("empty" if not file.stat().st_size else "garbled", "it is no complete archive") from None
     except (ValueError, KeyError, TypeError, AttributeError, struct.error):
         raise Unsound("garbled", "its list of files cannot be read") from None
+
+
+def check_schema(file: Path) -> None:
+    """The schema of a store: its version, then keys and values as JSON, in pieces. Raises Unsound.
+
+    A newer version than 2 cannot be looked into.
+    """
+    data = io.BytesIO(file.read_bytes())
+    try:
+        version = _piece(data)
+        if version not in ("v1", "v2"):
+            if not re.fullmatch(r"v\d{1,3}", version):
+                raise Unsound("garbled", "it is no schema")
+            return
+        for _ in ("keys", "values"):
+            pieces = int.from_bytes(_exactly(data, 4), "big") if version == "v2" else 1
+            if pieces > _MOST_PIECES:
+                raise Unsound("garbled", "it is no schema")
+            json.loads("".join(_piece(data) for _ in range(pieces)))
+    except (ValueError, RecursionError):
+        raise Unsound("garbled", "the schema of the state cannot be read") from None
+
+
+def _piece(data: io.BytesIO) -> str:
+    """As Java's writeUTF has it: the length in two bytes, then the text."""
+    return _exactly(data, int.from_bytes(_exactly(data, 2), "big")).decode()
+
+
+def _exactly(data: io.BytesIO, count: int) -> bytes:
+    found = data.read(count)
+    if len(found) < count:
+        raise Unsound("cut" if data.tell() else "empty", "the schema of the state ends too early")
+    return found
 
 
 _P1, _P2, _P3, _P4, _P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393

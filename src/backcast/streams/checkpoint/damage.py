@@ -137,14 +137,13 @@ def _behind(checkpoint: Checkpoint, planned: int, committed: int | None) -> Iter
     if planned == 0:
         return
     first = checkpoint.offsets[0] if committed is None else committed + 1
-    lost = f"batch {first}" if first == planned - 1 else f"batches {first} to {planned - 1}"
+    one = first == planned - 1
+    lost, verb = (f"batch {first}", "is") if one else (f"batches {first} to {planned - 1}", "are")
     yield Damage(
         kind="commits-behind",
         file=f"commits/{planned - 1}",
         severity=Severity.SILENT,
-        what=f"{lost} are not committed, though batch {planned} is planned"
-        if "to" in lost
-        else f"{lost} is not committed, though batch {planned} is planned",
+        what=f"{lost} {verb} not committed, though batch {planned} is planned",
         at_restart=f"Spark warns, and runs batch {planned} alone: rows of {lost} that are not in the sink never get "
         "there",
         remedy="see in the sink whether they are there; else go back to the batch before them",

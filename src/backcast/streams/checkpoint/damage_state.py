@@ -7,7 +7,7 @@ from pathlib import Path
 
 from backcast.model.checkpoint import Damage, Severity, StoreKind
 from backcast.model.checkpoint_log import Committed
-from backcast.streams.checkpoint.content import Unsound, check_blocks, check_zip, fits_checksum
+from backcast.streams.checkpoint.content import Unsound, check_blocks, check_schema, check_zip, fits_checksum
 from backcast.streams.checkpoint.folder import Checkpoint
 from backcast.streams.checkpoint.state_files import MissingState, Operator, StateFile, Store
 
@@ -35,7 +35,7 @@ class StateDamages:
         if version <= 0:
             return []
         commit = self._checkpoint.readable_commit(version - 1)
-        found = list(self._absent())
+        found = [*self._absent(), *self._schemas()]
         for operator in self._checkpoint.operators:
             for store in operator.stores:
                 found += self._store(operator, store, version, commit)
@@ -53,6 +53,25 @@ class StateDamages:
                     if (name, partition) not in present:
                         where = f"state/{operator.number}/{partition}"
                         yield self._missing(where, f"nothing is left of store {name} of this partition")
+
+    def _schemas(self) -> Iterator[Damage]:
+        """A schema that is gone is written anew; one that cannot be read stops the query."""
+        folders = {store.folder for operator in self._checkpoint.operators for store in operator.stores}
+        for file in sorted(folder / "_metadata" / "schema" for folder in folders):
+            if not file.is_file():
+                continue
+            try:
+                check_schema(file)
+                _refuse_changed(file)
+            except (Unsound, OSError) as error:
+                yield Damage(
+                    kind="state-schema",
+                    file=str(file.relative_to(self._checkpoint.root)),
+                    severity=Severity.FAILS,
+                    what=str(error),
+                    at_restart="the first batch fails: the schema of its state cannot be read, or is another one",
+                    remedy="remove it and the checksum beside it: Spark writes it anew",
+                )
 
     def _store(self, operator: Operator, store: Store, version: int, commit: Committed | None) -> list[Damage]:
         ids = () if commit is None else commit.state_ids.get(str(operator.number), ())
@@ -108,9 +127,8 @@ class StateDamages:
         return None
 
     def _blocks(self, file: StateFile) -> None:
-        check_blocks(file.path)
-        if fits_checksum(file.path) is False:
-            raise Unsound("changed", "it does not fit the checksum beside it")
+        check_blocks(file.path, bodies=not fits_checksum(file.path))
+        _refuse_changed(file.path)
 
     def _zip(self, store: Store, file: StateFile) -> None:
         for name, size in check_zip(file.path):
@@ -133,7 +151,7 @@ class StateDamages:
             severity=Severity.SILENT if silent else Severity.FAILS,
             what=str(error),
             at_restart=_silently(error) if silent else f"{_LOAD}.UNCATEGORIZED",
-            remedy=_GO_BACK,
+            remedy="the archive itself is whole: remove the checksum" if error.kind == "stale-checksum" else _GO_BACK,
         )
 
     def _ahead(self) -> Iterator[Damage]:
@@ -166,7 +184,12 @@ class StateDamages:
             )
 
 
+def _refuse_changed(file: Path) -> None:
+    if fits_checksum(file) is False:
+        raise Unsound("changed", "it does not fit the checksum beside it")
+
+
 def _silently(error: Unsound) -> str:
     if error.kind == "cut":
-        return "Spark may take the cut for the end and load it without a word: keys are missing or old"
+        return f"cut within its last bytes it loads without a word; cut deeper, {_LOAD}"
     return "Spark does not compare them and loads what stands there"

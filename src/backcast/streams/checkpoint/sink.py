@@ -68,8 +68,10 @@ def predict(memory: SinkMemory, next_batch: int, again: int, *, new_id: bool) ->
     if new_id:
         if not again:
             return told(SinkOutcome.APPLY, "nothing runs a second time")
+        if memory.format is TableFormat.ICEBERG and last is not None and last < next_batch:
+            return told(SinkOutcome.APPLY, f"the table was rolled back: the newest batch in it is {last}")
         what = f"{again} batches that were committed run once more, under an id that the table does not know"
-        remedy = "let it write to another table, or take their rows out first"
+        remedy = "let it write to another table, or take their rows out of this one first"
         return told(SinkOutcome.DUPLICATE, what, remedy)
     if last is not None and last >= next_batch:
         many = f"batch {next_batch} is" if last == next_batch else f"batches {next_batch} to {last} are"

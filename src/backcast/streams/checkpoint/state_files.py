@@ -146,7 +146,7 @@ def _operator(folder: Path) -> Operator | None:
         for store in _stores(int(folder.name), partition)
     )
     name, expected, properties = _metadata(folder)
-    if not stores and not name:
+    if not name and not any(store.files for store in stores):
         return None
     return Operator(int(folder.name), name, expected, stores, properties)
 

@@ -1,0 +1,128 @@
+"""A stream that somebody else runs, on its own checkpoint: what we say about its sink is what its sink does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from backcast.errors import Conflict, InvalidRequest, LeaseHeld, Refused
+from backcast.model.checkpoint import SinkOutcome
+from backcast.model.pipeline import TableFormat
+from backcast.run.lease import acquire
+from backcast.testing.orders import Order, Orders, rows_of, spread
+from backcast.verbs.checkpoints import SinkChoice, Where
+
+SINK, UNCHECKED = SinkChoice(), SinkChoice(unchecked=True)
+ALL = ("2026-01-01", "2026-02-01")
+
+
+def declare(orders: Orders, *, external: bool) -> None:
+    config = orders.root / "backcast.yaml"
+    stream = f"{{pipeline: orders, checkpoint: checkpoint, external: {str(external).lower()}}}"
+    config.write_text(f"{config.read_text()}streams:\n  live: {stream}\n")
+
+
+def stream(orders: Orders, checkpoint: Path, per_batch: int) -> None:
+    """As anybody would write it: Spark's own sink, nothing of ours."""
+    from pyspark.sql import functions as F
+
+    records = (
+        orders.spark.newSession()
+        .readStream.format("kafka")
+        .option("kafka.bootstrap.servers", orders.broker.servers)
+        .option("subscribe", orders.topic)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", per_batch)
+        .load()
+    )
+    schema = "id BIGINT, shop STRING, at TIMESTAMP, amount DECIMAL(10,2)"
+    value = F.from_json(F.col("value").cast("string"), schema)
+    rows = records.select(value.alias("v")).select("v.*", F.to_date("v.at").alias("day"))
+    writer = rows.writeStream.format(orders.format).option("checkpointLocation", str(checkpoint))
+    writer = writer.trigger(availableNow=True)
+    delta = orders.format is TableFormat.DELTA
+    query = writer.start(f"{orders.root}/lake/orders") if delta else writer.toTable(orders.table)
+    query.awaitTermination()
+
+
+@pytest.mark.parametrize("table_format", TableFormat)
+def test_a_skip_is_refused_and_what_is_said_to_apply_applies(
+    new_orders: Callable[..., Orders], table_format: TableFormat
+) -> None:
+    orders = new_orders(partitions=2, table_format=table_format)
+    declare(orders, external=True)
+    sent, checkpoint = list(spread(4, 20)), orders.root / "checkpoint"
+    orders.send(sent)
+    stream(orders, checkpoint, per_batch=20)
+    control = orders.open()
+
+    found = control.checkpoint_inspect("live")
+    assert (found.stream, found.planned, found.committed, found.damages) == ("live", 3, 3, 0)
+    assert sum(found.sources[0].topics[orders.topic].values()) == 80  # type: ignore[index]
+    kept = control.checkpoint_backup(str(checkpoint))
+
+    with pytest.raises(Conflict, match="the stream may be running"):
+        control.checkpoint_rewind("live", Where(batch=1), sink=SINK)
+    with pytest.raises(Refused, match="batches 2 to 3 are in the table under this id: it skips them") as refused:
+        control.checkpoint_rewind("live", Where(batch=1), sink=SINK, stopped=True)
+    assert "backcast backfill" in refused.value.hint
+    assert control.checkpoint_inspect("live").committed == 3
+
+    # Who does it nevertheless loses rows, without a word: they come to stand in a batch that the table skips.
+    more = [Order(900 + number, sent[-1].at) for number in range(10)]
+    orders.send(more)
+    control.checkpoint_rewind("live", Where(batch=1), sink=UNCHECKED, stopped=True)
+    stream(orders, checkpoint, per_batch=1000)
+    assert orders.rows() == rows_of(sent, *ALL)
+
+    back = control.checkpoint_restore("live", kept.path, sink=SINK, stopped=True)
+    assert back.sink is not None
+    assert (back.sink.outcome, back.sink.last_epoch, back.batch) == (SinkOutcome.APPLY, 3, 3)
+    stream(orders, checkpoint, per_batch=1000)
+    assert orders.rows() == rows_of([*sent, *more], *ALL)
+
+    redo = orders.root / "redo"
+    again = control.checkpoint_fork("live", str(redo), Where(batch=1), sink=SINK)
+    assert again.sink is not None
+    assert again.sink.outcome is SinkOutcome.DUPLICATE
+    if table_format is TableFormat.ICEBERG:
+        snapshot = refused.value.hint.partition("snapshot ")[2].partition(",")[0]
+        name = orders.table.partition(".")[2]
+        orders.spark.sql(f"CALL lake.system.rollback_to_snapshot('{name}', {snapshot})")
+        applied = control.checkpoint_rewind("live", Where(batch=1), sink=SINK, stopped=True)
+        assert applied.sink is not None
+        assert applied.sink.outcome is SinkOutcome.APPLY
+        redo = checkpoint
+    else:
+        # The third commit is the second batch: the first one made the table.
+        orders.spark.sql(f"RESTORE TABLE {orders.table} TO VERSION AS OF 2")
+        with pytest.raises(Refused, match="it skips them"):
+            control.checkpoint_rewind("live", Where(batch=1), sink=SINK, stopped=True)
+    stream(orders, redo, per_batch=1000)
+    assert orders.rows() == rows_of([*sent, *more], *ALL)
+    control.world.close()
+
+
+def test_a_stream_of_ours_is_guarded_by_its_lease_and_a_foreign_one_needs_its_sink(
+    new_orders: Callable[..., Orders],
+) -> None:
+    orders = new_orders(partitions=1)
+    declare(orders, external=False)
+    orders.send(spread(1, 4), partition=0)
+    checkpoint, foreign = orders.root / "checkpoint", orders.root / "foreign"
+    stream(orders, checkpoint, per_batch=2)
+    control = orders.open()
+    world = control.world
+    with (
+        acquire(world.store().leases, "stream/live", world.holder(), world.clock, lambda _: False),
+        pytest.raises(LeaseHeld),
+    ):
+        control.checkpoint_rewind(str(checkpoint), Where(batch=0), sink=UNCHECKED)
+    control.checkpoint_fork("live", str(foreign), Where(offset="0=2"), sink=UNCHECKED)
+    with pytest.raises(InvalidRequest, match="which table does the stream write to"):
+        control.checkpoint_rewind(str(foreign), Where(batch=0), sink=SINK, stopped=True)
+    moved = control.checkpoint_rewind("live", Where(offset="0=3"), sink=UNCHECKED)
+    assert (moved.batch, moved.stream) == (0, "live")
+    control.world.close()

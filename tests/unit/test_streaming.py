@@ -1,0 +1,193 @@
+"""Streams without Spark: what their record means, which way a backfill takes, what Spark's progress tells."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from backcast.cli.child import Signals
+from backcast.cli.render.stream import render_stream, render_streams
+from backcast.errors import InvalidRequest, Refused, StateConflict
+from backcast.model.live import LiveState, LiveStep, Stop, StreamStatus
+from backcast.model.manifest import LivePolicy, Manifest
+from backcast.model.stream import StreamSpec, StreamWrite
+from backcast.model.stream_backfill import (
+    BEGUN,
+    DONE,
+    PLANNED,
+    STOPPED,
+    StreamBackfill,
+    Way,
+    choose,
+    refuse_another,
+    refuse_unread,
+    unfinished,
+)
+from backcast.model.table import PublishMode
+from backcast.project.config import load_project
+from backcast.sources.kafka.streaming import starting_offsets
+from backcast.streams.progress import completed
+from backcast.testing.samples import FIRST_DAY, sample_manifest
+from backcast.testing.store_stream_contract import sample_batch, sample_stream
+from tests.unit.cli_screens import shown
+from tests.unit.test_config_streams import _GOOD, _STREAM
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> StreamSpec:
+    (tmp_path / "backcast.yaml").write_text(_GOOD + _STREAM)
+    return load_project(tmp_path, environ={}).stream("live")
+
+
+def status(**changed: object) -> StreamStatus:
+    known = {
+        "name": "live",
+        "pipeline": "daily",
+        "topic": "orders",
+        "dataset": "daily",
+        "table": "t",
+        "checkpoint": "c",
+    }
+    return StreamStatus.model_validate({**known, "external": False, **changed})
+
+
+def test_the_state_of_a_stream_is_what_is_on_record_and_who_lives() -> None:
+    running, failed = sample_stream().as_json(), sample_stream(LiveState.FAILED).as_json()
+    assert status().state == "never started"
+    assert status(alive=True).state == "starting"
+    assert status(live=running, alive=True).state == "running"
+    assert status(live=running, alive=True, asked=Stop.BOUNDARY).state == "stopping"
+    assert status(live=running).state == "died"
+    assert status(live=failed).state == "failed"
+    assert status(live=failed, alive=True).state == "starting"
+    assert status(external=True).state == "external"
+
+
+@pytest.mark.parametrize(
+    ("mode", "policy", "alive", "way"),
+    [
+        (PublishMode.REPLACE, LivePolicy.FAIL, True, Way.PAUSE),
+        (PublishMode.REPLACE, LivePolicy.FAIL, False, Way.BESIDE),
+        (PublishMode.REPLACE, LivePolicy.KEEP, True, Way.BESIDE),
+        (PublishMode.REPLACE, LivePolicy.FREEZE, True, Way.BESIDE),
+        (PublishMode.APPEND, LivePolicy.FAIL, True, Way.BESIDE),
+        (PublishMode.MERGE, LivePolicy.FAIL, True, Way.BESIDE),
+    ],
+)
+def test_a_stream_is_paused_only_where_the_backfill_could_not_be_published_beside_it(
+    spec: StreamSpec, mode: PublishMode, policy: LivePolicy, alive: bool, way: Way
+) -> None:
+    settings = spec.pipeline.settings.model_copy(update={"publish_mode": mode, "live_policy": policy})
+    declared = replace(spec, pipeline=replace(spec.pipeline, settings=settings))
+    found, why = choose(declared, status(alive=alive), pause=False)
+    assert found is way, why
+    assert choose(declared, status(alive=alive), pause=True)[0] is Way.PAUSE
+    with pytest.raises(Refused, match="cannot be paused from here"):
+        choose(replace(declared, external=True), status(), pause=True)
+
+
+def test_a_backfill_is_known_by_its_steps_until_it_is_over() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    begun = StreamBackfill(
+        stream="live", pipeline="daily", start="2026-01-01", end="2026-01-02", way=Way.PAUSE, why="", resume=True
+    )
+    told = [(BEGUN, begun.as_json()), (STOPPED, {}), (PLANNED, {"run_id": "r-1"}), (DONE, {})]
+    steps = [LiveStep(stream="live", number=n, at=at, name=name, data=data) for n, (name, data) in enumerate(told)]
+    found = unfinished(steps[:3])
+    assert found == begun.model_copy(update={"steps": (STOPPED, PLANNED), "run_id": "r-1"})
+    assert unfinished(steps) is None
+    with pytest.raises(StateConflict, match="2026-01-01 to 2026-01-02 on stream live is not over"):
+        refuse_another(found, "2026-01-01", "2026-01-03")
+
+
+def test_a_run_must_not_read_what_the_stream_has_still_to_read(spec: StreamSpec) -> None:
+    manifest = _reading(sample_manifest(), spec.input, ends={0: 10, 1: 5})
+    refuse_unread(manifest, spec, {0: 10, 1: 7})
+    with pytest.raises(Refused, match=r"has not read yet \(0=8\.\.10\)"):
+        refuse_unread(manifest, spec, {0: 8, 1: 5})
+    with pytest.raises(Refused, match=r"has not read yet \(0=0\.\.10, 1=0\.\.5\)"):
+        refuse_unread(manifest, spec, {})
+    refuse_unread(manifest, replace(spec, write=StreamWrite.MERGE), {})
+
+
+def _reading(manifest: Manifest, name: str, ends: dict[int, int]) -> Manifest:
+    from backcast.model.log import Isolation, LogPin, PinnedPartition
+
+    partitions = tuple(
+        PinnedPartition(partition=each, start=0, end=end, log_start=0, log_end=end, survives_until=None)
+        for each, end in ends.items()
+    )
+    log = LogPin(
+        topic="shop.orders",
+        topic_id="t",
+        isolation=Isolation.COMMITTED,
+        cleanup=(),
+        retention_ms=None,
+        retention_bytes=None,
+        timestamp_type="CreateTime",
+        partitions=partitions,
+        to_end=False,
+        slices={},
+    )
+    pin = manifest.inputs[0].model_copy(update={"name": name, "log": log})
+    return manifest.model_copy(update={"inputs": (pin,)})
+
+
+def test_what_spark_tells_about_a_batch_completes_it() -> None:
+    told = {
+        "numInputRows": 12,
+        "eventTime": {"watermark": "2026-01-01T10:00:00.000Z"},
+        "stateOperators": [{"numRowsDroppedByWatermark": 2}, {"numRowsDroppedByWatermark": 1}],
+        "sources": [{"latestOffset": {"orders": {"0": 31, "1": 4}}}],
+        "durationMs": {"triggerExecution": 1500, "addBatch": 900},
+    }
+    found = completed(sample_batch(2), told, "orders")
+    assert (found.rows_in, found.late_rows, found.seconds) == (12, 3, 1.5)
+    assert found.watermark == datetime(2026, 1, 1, 10, tzinfo=UTC)
+    assert found.lag == 1 + 4, "behind the end of each partition, also of one that the batch did not know"
+    bare = completed(
+        sample_batch(2), {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}, "sources": [{}]}, "orders"
+    )
+    assert (bare.watermark, bare.log_end, bare.rows_in) == (None, {}, 0)
+
+
+def test_the_screen_of_a_stream_says_where_it_stands_and_what_to_type() -> None:
+    now, failed = FIRST_DAY + timedelta(seconds=90), sample_stream(LiveState.FAILED, "a record cannot be decoded")
+    landed = sample_batch(2, landed=True, version="77", rows_in=10, rows_out=9, log_end={0: 45}, seconds=1.5)
+    batches = [sample_batch(3).as_json(), landed.as_json()]
+    running = status(live=sample_stream().as_json(), alive=True, batches=batches, next="backcast stream stop live")
+    page = shown(render_stream(running, now))
+    assert page.startswith("live  running  for 1 min 30 s\n")
+    assert "position    batch 2: 0=30, 15 records behind" in page
+    assert re.search(r"3 +1 min ago +begun", page)
+    assert re.search(r"2 +1 min ago +10 +9 +0 +0 +15 +1\.5 s +77", page)
+    assert page.endswith("Next  backcast stream stop live")
+    page = shown(render_stream(status(live=failed.as_json(), next="backcast stream start live"), now))
+    assert "why         a record cannot be decoded" in page
+    lines = shown(render_streams([running, status(external=True, name="elsewhere")], now)).splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [["live", "running"], ["elsewhere", "external"]]
+
+
+def test_a_start_is_a_word_or_offsets_of_the_topic_itself() -> None:
+    assert starting_offsets("latest", "orders") == "latest"
+    assert starting_offsets('{"orders": {"0": 5, "1": -2}}', "orders") == '{"orders": {"0": 5, "1": -2}}'
+    for wrong in ("yesterday", '{"others": {"0": 1}}', '{"orders": {}}', '{"orders": {"a": 1}}', "[]", "7"):
+        with pytest.raises(InvalidRequest, match="`starting` of a stream of orders cannot be"):
+            starting_offsets(wrong, "orders")
+
+
+def test_the_first_signal_asks_for_a_stop_and_the_second_insists() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with Signals() as heard:
+        assert heard() is None
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert heard() is Stop.BOUNDARY
+        os.kill(os.getpid(), signal.SIGINT)
+        assert heard() is Stop.NOW
+    assert signal.getsignal(signal.SIGTERM) is before
