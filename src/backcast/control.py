@@ -45,6 +45,7 @@ from backcast.verbs.approving import ApprovingVerbs
 from backcast.verbs.attesting import AttestingVerbs
 from backcast.verbs.checking import CheckingVerbs
 from backcast.verbs.comparing import ComparingVerbs
+from backcast.verbs.recovering import RecoveringVerbs
 from backcast.verbs.topics import TopicVerbs
 from backcast.verbs.watching import WatchingVerbs
 
@@ -62,7 +63,9 @@ Probes = list["Probe"]
 _CANCEL_WAIT = 120.0
 
 
-class ControlPlane(ApprovingVerbs, AttestingVerbs, CheckingVerbs, ComparingVerbs, TopicVerbs, WatchingVerbs):
+class ControlPlane(
+    ApprovingVerbs, AttestingVerbs, CheckingVerbs, ComparingVerbs, RecoveringVerbs, TopicVerbs, WatchingVerbs
+):
     """The verbs over one project: the flow here, the others by theme in `verbs/`.
 
     Every method can be repeated after a crash and continues where the last one stopped.

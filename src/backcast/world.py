@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from backcast.model.approval import Person
     from backcast.model.archiving import ToArchive
     from backcast.model.diff import DiffRules
+    from backcast.model.lag import StreamLag
     from backcast.model.log import Ranges
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec, Relation
@@ -142,6 +143,9 @@ class World(Protocol):
 
     def kafka_window(self, name: str, event_time: str, *, to_end: bool) -> WindowSurvey:
         """Which offsets of a declared topic hold a window of event time, `FROM..TO`."""
+
+    def stream_lag(self, name: str, topic: str | None) -> StreamLag:
+        """How far a declared stream, or with a topic the stream of any checkpoint, is behind. Needs no Spark."""
 
     def to_archive(self, name: str, offsets: str | None, until: str | None) -> ToArchive:
         """What the log of a declared topic has and its archive lacks; the archive is made when it is not there.

@@ -37,6 +37,9 @@ GROUPS: dict[str, dict[str, str]] = {
         "check": "Find gaps and doubles in a dataset.",
         "compare": "Compare two versions of a dataset, or two parts.",
     },
+    "Streams": {
+        "stream lag": "Say how far a stream is behind its topic.",
+    },
     "Evidence": {
         "evidence": "Write everything on record about a run into one signed file.",
         "verify": "Check such a file, on any machine.",
@@ -61,6 +64,7 @@ SUMMARIES: dict[str, str] = {name: text for group in GROUPS.values() for name, t
 FAMILIES: dict[str, str] = {
     "request": "Requests as files in git.",
     "keys": "Keys that evidence is signed with.",
+    "stream": "Live queries and their checkpoints.",
     "kafka": "Look at a declared topic; nothing is changed.",
     "quarantine": "Records that could not be decoded, and those that a transform rejected.",
 }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from backcast.model.approval import Person
     from backcast.model.archiving import ToArchive
     from backcast.model.diff import DiffRules
+    from backcast.model.lag import StreamLag
     from backcast.model.log import Ranges
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation
@@ -301,6 +302,11 @@ class Wiring:
         source = find_source(self.project, name)
         window, access = parse_interval(event_time, zone_of(source)), self.project.kafka_access(source.name)
         return window_of(self.spark(), access, source, window, to_end=to_end)
+
+    def stream_lag(self, name: str, topic: str | None) -> StreamLag:
+        from backcast.project.lag import stream_lag
+
+        return stream_lag(self.project, name, topic, self.clock.now())
 
     def to_archive(self, name: str, offsets: str | None, until: str | None) -> ToArchive:
         from backcast.project.archiving import to_archive

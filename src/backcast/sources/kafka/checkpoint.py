@@ -20,11 +20,15 @@ def checkpoint_position(folder: str | Path, topic: str) -> dict[int, int]:
     Raises InvalidRequest, which names the file, for a folder that is no checkpoint, a query that has not completed a
     batch or does not read the topic, and files that are missing or garbled.
     """
-    root = _local(folder)
+    root = checkpoint_folder(folder)
     batch = _newest(root)
-    _lines(root / "commits" / str(batch), "the commit")
+    log_lines(root / "commits" / str(batch), "the commit")
     file = root / "offsets" / str(batch)
-    lines = _lines(file, "the offsets")
+    return positions(file, log_lines(file, "the offsets"), topic)
+
+
+def positions(file: Path, lines: list[str], topic: str) -> dict[int, int]:
+    """Up to where a file of offsets, without its version line, says that the topic is read."""
     if len(lines) < 2:
         raise InvalidRequest(f"{file}: it ends before the offsets of any source", hint=_RESTART)
     found = [(number, document) for number, document in _sources(file, lines) if topic in document]
@@ -40,7 +44,8 @@ def checkpoint_position(folder: str | Path, topic: str) -> dict[int, int]:
 _RESTART = "start the query again so that it can repair it, or give offsets instead"
 
 
-def _local(folder: str | Path) -> Path:
+def checkpoint_folder(folder: str | Path) -> Path:
+    """The folder on this machine. Raises InvalidRequest for what is no checkpoint, or lies elsewhere."""
     text = str(folder)
     for prefix in _LOCAL:
         if text.startswith(prefix):
@@ -69,7 +74,7 @@ def _newest(root: Path) -> int:
     return max(batches)
 
 
-def _lines(file: Path, what: str) -> list[str]:
+def log_lines(file: Path, what: str) -> list[str]:
     """The file without its version line."""
     try:
         version, *lines = file.read_text(encoding="utf-8").split("\n")
