@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.docs import stream_shop
 from tests.docs.pages import ROOT, typed_on
 from tests.docs.replay import Shell, first_missing
 
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from backcast.spark.settings import SessionSettings
+    from backcast.testing.kafka import KafkaBroker
 
-FIRST = ("init", "doctor", "plan", "status", "run", "validate", "diff", "publish", "watch", "check", "compare")
+FIRST = ("init", "doctor", "plan", "status", "run", "validate", "diff", "publish", "watch", "check", "gaps", "compare")
 THEN = ("list", "keys", "note", "evidence", "verify", "explain", "report", "undo", "logs", "gc", "cancel", "backfill")
 TOURS = {
     "README": [ROOT / "README.md"],
@@ -64,6 +66,17 @@ def test_so_do_those_of_a_project_with_the_policy_of_the_guide(shell: Shell, mon
     config.write_text(config.read_text() + files["backcast.yaml"])
     (shell.folder / "policy.yaml").write_text(files["policy.yaml"])
     follow(shell, APPROVAL)
+
+
+def test_so_do_the_runbooks_about_streams(
+    shell: Shell, spark: SparkSession, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream of somebody else's has dropped two orders, and a nightly job has missed two nights."""
+    monkeypatch.setenv("COLUMNS", "110")
+    for table in (stream_shop.BY_HOUR, stream_shop.BY_DAY):
+        spark.sql(f"DROP TABLE IF EXISTS {table} PURGE")
+    stream_shop.build(shell.folder, spark, broker)
+    follow(shell, [ROOT / "docs" / "runbooks" / f"{name}.md" for name in ("late-data", "daily-catch-up")])
 
 
 def follow(shell: Shell, pages: list[Path]) -> None:

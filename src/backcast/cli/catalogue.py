@@ -35,9 +35,11 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Datasets": {
         "check": "Find gaps and doubles in a dataset.",
+        "gaps": "Find what a dataset lacks, and plan exactly that.",
         "compare": "Compare two versions of a dataset, or two parts.",
     },
     "Streams": {
+        "late": "Find what a stream left out of its table, and plan exactly that.",
         "stream lag": "Say how far a stream is behind its topic.",
     },
     "Evidence": {

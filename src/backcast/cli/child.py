@@ -114,6 +114,10 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
             return control.witnesses(given["dataset"], tuple(given["versions"]))
         case "check":
             return control.check(given["dataset"], start=given["start"], end=given["end"])
+        case "gaps":
+            return control.gaps(**{**given, "why": Request.model_validate(given["why"])})
+        case "late":
+            return control.late(**{**given, "why": Request.model_validate(given["why"])})
         case "compare":
             return control.compare(**given)
         case "doctor":

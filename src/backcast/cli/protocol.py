@@ -24,7 +24,9 @@ RunVerb = Literal[
     "quarantine-retry",
 ]
 """About one run, which exists."""
-Verb = Literal[RunVerb, "plan", "gc", "archive", "kafka-window", "verify-witness", "check", "compare", "doctor"]
+Verb = Literal[
+    RunVerb, "plan", "gc", "archive", "kafka-window", "verify-witness", "check", "gaps", "late", "compare", "doctor"
+]
 VERBS: tuple[str, ...] = get_args(Verb)
 COMMITTING: frozenset[str] = frozenset({"publish", "undo", "archive"})
 """After these, a child that died without an answer leaves the outcome unknown."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from backcast.model.archiving import ToArchive
     from backcast.model.diff import DiffRules
     from backcast.model.lag import StreamLag
-    from backcast.model.log import Ranges
+    from backcast.model.log import EventSpan, Ranges
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation
     from backcast.model.policy import Policy
@@ -86,6 +86,10 @@ class Wiring:
         return free_space(self.project, dataset)
 
     def pipelines_to(self, dataset: str) -> tuple[str, ...]:
+        from backcast.project.archives import archived_source
+
+        if archived_source(self.project, dataset) is not None:
+            return (dataset,)
         return tuple(name for name, each in self.project.config.pipelines.items() if each.output == dataset)
 
     def store(self) -> SqlStore:
@@ -302,6 +306,16 @@ class Wiring:
         source = find_source(self.project, name)
         window, access = parse_interval(event_time, zone_of(source)), self.project.kafka_access(source.name)
         return window_of(self.spark(), access, source, window, to_end=to_end)
+
+    def records_in(self, source: LogSource, ranges: Ranges) -> list[bool | None]:
+        from backcast.sources.kafka.look import records_in
+
+        return records_in(self.project.kafka_access(source.name), source, ranges)
+
+    def event_span(self, source: LogSource) -> EventSpan | None:
+        from backcast.sources.kafka.look import event_span
+
+        return event_span(self.spark(), self.project.kafka_access(source.name), source)
 
     def stream_lag(self, name: str, topic: str | None) -> StreamLag:
         from backcast.project.lag import stream_lag

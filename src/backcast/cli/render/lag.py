@@ -29,7 +29,7 @@ def render_lag(found: StreamLag) -> RenderableType:
     for each in found.partitions:
         table.add_row(*_row(each, found.measured_at))
     behind = f"{count(found.behind, 'record')} behind" if found.behind else "has read everything"
-    batch = f"batch {number(found.batch)} of {ago(found.begun, found.measured_at)}"
+    batch = f"batch {number(found.batch)}, begun {ago(found.begun, found.measured_at)}"
     under_way = "" if found.planned is None else f", batch {number(found.planned)} under way or broken off"
     return page(
         text((found.stream or found.checkpoint, STRONG), "  ", _word(found), (f"  {behind}", STRONG)),
