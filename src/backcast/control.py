@@ -18,7 +18,6 @@ from backcast.approving import (
     require_approval,
     require_confirmation,
     require_no_refusal,
-    with_approvals,
 )
 from backcast.archiving import Archiving
 from backcast.attest.step import attest
@@ -29,8 +28,8 @@ from backcast.freezing import Freezing
 from backcast.held import HeldRun, quiet
 from backcast.model.finding import Severity
 from backcast.model.manifest import OnFailure
-from backcast.model.report import GcReport, OnProgress, Plan, Status
-from backcast.model.run import Event, Publication, Run, lease_name, worker_lease_name
+from backcast.model.report import GcReport, OnProgress, Plan
+from backcast.model.run import Publication, Run, lease_name, worker_lease_name
 from backcast.model.stage import recorded_base, recorded_staged, stages_of
 from backcast.model.states import RunState
 from backcast.model.table import PublishMode
@@ -45,10 +44,12 @@ from backcast.run.lease import HeldLease, acquire, living_workers
 from backcast.run.worker import TAKES_PART
 from backcast.spark.gateway import jvm_errors
 from backcast.verbs.approving import ApprovingVerbs
+from backcast.verbs.asking import AskingVerbs
 from backcast.verbs.attesting import AttestingVerbs
 from backcast.verbs.checking import CheckingVerbs
 from backcast.verbs.checkpoints import CheckpointVerbs
 from backcast.verbs.comparing import ComparingVerbs
+from backcast.verbs.missing import MissingVerbs
 from backcast.verbs.stream_backfilling import StreamBackfillVerbs
 from backcast.verbs.stream_recovering import StreamRecoveryVerbs
 from backcast.verbs.topics import TopicVerbs
@@ -61,8 +62,6 @@ if TYPE_CHECKING:
     from backcast.model.request import Request
     from backcast.model.verdict import Verdict
 
-Runs = list[Run]
-Events = list[Event]
 Probes = list["Probe"]
 """Named, because inside the class `list` is the verb."""
 _CANCEL_WAIT = 120.0
@@ -70,10 +69,12 @@ _CANCEL_WAIT = 120.0
 
 class ControlPlane(
     ApprovingVerbs,
+    AskingVerbs,
     AttestingVerbs,
     CheckingVerbs,
     CheckpointVerbs,
     ComparingVerbs,
+    MissingVerbs,
     StreamBackfillVerbs,
     StreamRecoveryVerbs,
     TopicVerbs,
@@ -275,20 +276,6 @@ class ControlPlane(
         if run.state is not RunState.ACCEPTED:
             raise Refused(f"run {run.run_id} was rejected: {run.detail}", hint=f"backcast status {run.run_id}")
         return self.publish(run.run_id, on_progress, yes=yes)
-
-    def status(self, run_id: str) -> Status:
-        return with_approvals(self.world, status_report.status(self.world.reader(), run_id))
-
-    def list(self, *, dataset: str | None = None, open_only: bool = False, limit: int = 50) -> Runs:
-        return self.world.reader().runs(dataset=dataset, open_only=open_only, limit=limit)
-
-    def wait(self, run_id: str, *, timeout: float | None = None) -> Run:
-        """Until the run is done or needs a person. Raises Failed when nobody works on it, or the time is up."""
-        return status_report.wait(self.world.reader(), run_id, self.world.clock, timeout)
-
-    def logs(self, run_id: str, after: int = 0) -> Events:
-        reader = self.world.reader()
-        return reader.events(reader.run(run_id).run_id, after)
 
     def gc(self, *, dry_run: bool = False) -> GcReport:
         """Release what no undo needs any more, then sweep up what earlier releases had to leave."""

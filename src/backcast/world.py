@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from backcast.model.approval import Person
     from backcast.model.archiving import ToArchive
     from backcast.model.diff import DiffRules
-    from backcast.model.log import Ranges
+    from backcast.model.lag import StreamLag
+    from backcast.model.log import EventSpan, Ranges
     from backcast.model.manifest import CodeIdentity, InputPin, Manifest
     from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec, Relation
     from backcast.model.policy import Policy
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from backcast.model.report import Probe
     from backcast.model.run import Holder
     from backcast.model.scope import Predicate
+    from backcast.model.source import LogSource
     from backcast.model.stream import StreamSpec
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Store, Target
@@ -189,6 +191,15 @@ class World(Protocol):
 
     def kafka_window(self, name: str, event_time: str, *, to_end: bool) -> WindowSurvey:
         """Which offsets of a declared topic hold a window of event time, `FROM..TO`."""
+
+    def records_in(self, source: LogSource, ranges: Ranges) -> list[bool | None]:
+        """Whether the log has records at these offsets; None where retention took some. Needs no Spark."""
+
+    def event_span(self, source: LogSource) -> EventSpan | None:
+        """The event times that the log has; None when it has no record."""
+
+    def stream_lag(self, name: str, topic: str | None) -> StreamLag:
+        """How far a declared stream, or with a topic the stream of any checkpoint, is behind. Needs no Spark."""
 
     def to_archive(self, name: str, offsets: str | None, until: str | None) -> ToArchive:
         """What the log of a declared topic has and its archive lacks; the archive is made when it is not there.

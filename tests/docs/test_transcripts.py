@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.testing.kafka_records import Record
+from tests.docs import stream_shop
 from tests.docs.pages import ROOT, typed_on
 from tests.docs.replay import Shell, first_missing
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from backcast.spark.settings import SessionSettings
     from backcast.testing.kafka import KafkaBroker
 
-FIRST = ("init", "doctor", "plan", "status", "run", "validate", "diff", "publish", "watch", "check", "compare")
+FIRST = ("init", "doctor", "plan", "status", "run", "validate", "diff", "publish", "watch", "check", "gaps", "compare")
 THEN = ("list", "keys", "note", "evidence", "verify", "explain", "report", "undo", "logs", "gc", "cancel", "backfill")
 TOURS = {
     "README": [ROOT / "README.md"],
@@ -84,6 +85,17 @@ def test_so_do_those_about_the_checkpoint_of_a_stream(
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
     spark.sql("CREATE OR REPLACE TABLE lake.shop.minutes (minute TIMESTAMP, orders BIGINT) USING iceberg")
     follow(shell, [page, ROOT / "docs" / "runbooks" / "checkpoint-corruption.md"])
+
+
+def test_so_do_the_runbooks_about_streams(
+    shell: Shell, spark: SparkSession, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream of somebody else's has dropped two orders, and a nightly job has missed two nights."""
+    monkeypatch.setenv("COLUMNS", "110")
+    for table in (stream_shop.BY_HOUR, stream_shop.BY_DAY):
+        spark.sql(f"DROP TABLE IF EXISTS {table} PURGE")
+    stream_shop.build(shell.folder, spark, broker)
+    follow(shell, [ROOT / "docs" / "runbooks" / f"{name}.md" for name in ("late-data", "daily-catch-up")])
 
 
 def follow(shell: Shell, pages: list[Path]) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from backcast.cli.render.fixes import plan_command
 from backcast.errors import InvalidRequest
-from backcast.model.health import gaps_of, pieces_of, thin_of
+from backcast.model import time as t
+from backcast.model.calendar import Calendar, Week
+from backcast.model.fixing import offset_request, window_requests
+from backcast.model.health import gaps_of, missing_hours, pieces_of, thin_of
+from backcast.model.log import OffsetRange
+from backcast.model.request import Request
 from backcast.model.time import Grain, Interval
 
 
@@ -64,3 +70,42 @@ def test_pieces_with_rows_and_gaps_are_all_pieces(days: set[int], zone: str) -> 
     pieces = pieces_of(counts, None, Grain.DAY, zone)
     gaps = gaps_of(pieces, counts, Grain.DAY, zone)
     assert len(pieces) == len(counts) + sum(gap.pieces for gap in gaps)
+
+
+def test_days_that_are_closed_are_expected_to_have_no_rows() -> None:
+    """7 and 8 March 2026 are a weekend."""
+    counts = walls(5, 10)
+    pieces = pieces_of(counts, None, Grain.DAY, "UTC")
+    closed = Calendar(Week.WEEKDAYS, frozenset({date(2026, 3, 9)}))
+    assert [(gap.window.start.day, gap.pieces) for gap in gaps_of(pieces, counts, Grain.DAY, "UTC", closed)] == [(6, 1)]
+    weekend = Interval(start=datetime(2026, 3, 6, 23, tzinfo=UTC), end=datetime(2026, 3, 8, 23, tzinfo=UTC))
+    assert not closed.expects(weekend, "Europe/Berlin"), "days are those of the dataset's zone"
+    assert closed.expects(weekend, "UTC")
+
+
+def test_hours_that_few_days_have_are_not_missing_in_the_others() -> None:
+    start = datetime(2026, 3, 1)  # noqa: DTZ001 - wall clock times
+    hours = {start + timedelta(days=day, hours=hour): 1 for day in range(4) for hour in (8, 9, 10)}
+    hours[start + timedelta(hours=20)] = 1
+    del hours[start + timedelta(days=2, hours=9)]
+    whole = Interval(start=start.replace(tzinfo=UTC), end=start.replace(tzinfo=UTC) + timedelta(days=5))
+    found = missing_hours(t.cut(whole, Grain.DAY, "UTC"), hours, "UTC")
+    assert [(gap.window.start.day, gap.window.start.hour, gap.pieces) for gap in found] == [(3, 9, 1)]
+
+
+def test_requests_ask_for_exactly_the_windows_in_as_few_as_can_say_it() -> None:
+    asked = Request(pipeline="daily")
+
+    def day(first: int, last: int) -> Interval:
+        return Interval(start=datetime(2026, 3, first, tzinfo=UTC), end=datetime(2026, 3, last, tzinfo=UTC))
+
+    (one,) = window_requests(asked, [day(3, 4), day(4, 6)], "UTC", lists=True)
+    assert (one.start, one.end, one.dates) == ("2026-03-03", "2026-03-06", ())
+    (listed,) = window_requests(asked, [day(8, 9), day(3, 5)], "UTC", lists=True)
+    assert [each.day for each in listed.dates] == [3, 4, 8]
+    assert len(window_requests(asked, [day(8, 9), day(3, 5)], "UTC", lists=False)) == 2
+    (local,) = window_requests(asked, [day(3, 4)], "Europe/Berlin", lists=True)
+    assert (local.start, local.end) == ("2026-03-03T00:00Z", "2026-03-04T00:00Z")
+    ranges = [OffsetRange(partition=0, start=1, end=4), OffsetRange(partition=0, start=9, end=10)]
+    offsets = offset_request(asked, ranges)
+    assert plan_command(offsets) == "backcast plan daily --offsets 0=1..4,0=9..10 --kind restatement"

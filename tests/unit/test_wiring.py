@@ -10,7 +10,8 @@ import pytest
 
 from backcast.errors import UnknownName
 from backcast.model.run import Holder
-from backcast.project.wiring import Wiring, host_identity
+from backcast.project.host import host_identity
+from backcast.project.wiring import Wiring
 from backcast.spark import processes
 from tests.unit.projects import project
 

@@ -35,6 +35,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Datasets": {
         "check": "Find gaps and doubles in a dataset.",
+        "gaps": "Find what a dataset lacks, and plan exactly that.",
         "compare": "Compare two versions of a dataset, or two parts.",
     },
     "Evidence": {
@@ -50,6 +51,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "stream stop": "Stop a stream behind the batch that is under way.",
         "stream status": "Say where a stream stands: position, lag, batches.",
         "stream list": "List the declared streams.",
+        "stream lag": "Say how far a stream is behind its topic.",
+        "late": "Find what a stream left out of its table, and plan exactly that.",
         "stream recover": "Bring back a stream whose checkpoint is lost.",
         "stream backfill": "Restate a window of a stream's table, pausing it if need be.",
     },

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from backcast.cli.checkpoints import performed
-from backcast.cli.protocol import DIFF_SAMPLES, Job, Message, RunVerb, StreamVerb
+from backcast.cli.protocol import DIFF_SAMPLES, Job, LookVerb, Message, RunVerb, StreamVerb
 from backcast.errors import BackcastError
 from backcast.model.masking import without_secrets
 
@@ -110,16 +110,8 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
         case "archive":
             asked = {name: given[name] for name in ("offsets", "until", "requested_by")}
             return control.archive(given["topic"], **asked, on_progress=on_progress)
-        case "kafka-window":
-            return control.kafka_window(given["topic"], given["event_time"], to_end=given["to_end"])
-        case "verify-witness":
-            return control.witnesses(given["dataset"], tuple(given["versions"]))
-        case "check":
-            return control.check(given["dataset"], start=given["start"], end=given["end"])
-        case "compare":
-            return control.compare(**given)
-        case "doctor":
-            return control.doctor()
+        case "kafka-window" | "verify-witness" | "check" | "gaps" | "late" | "compare" | "doctor":
+            return _look(control, job.verb, given)
         case "stream-start" | "stream-recovery" | "stream-recover":
             return _perform_on_stream(control, job.verb, given, on_progress)
         case "checkpoint-verify":
@@ -128,6 +120,26 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
             return performed(control, job.verb, given)
         case _:
             return _perform_on_run(control, job.verb, given, on_progress)
+
+
+def _look(control: ControlPlane, verb: LookVerb, given: dict[str, Any]) -> Any:
+    from backcast.model.request import Request
+
+    match verb:
+        case "kafka-window":
+            return control.kafka_window(given["topic"], given["event_time"], to_end=given["to_end"])
+        case "verify-witness":
+            return control.witnesses(given["dataset"], tuple(given["versions"]))
+        case "check":
+            return control.check(given["dataset"], start=given["start"], end=given["end"])
+        case "gaps":
+            return control.gaps(**{**given, "why": Request.model_validate(given["why"])})
+        case "late":
+            return control.late(**{**given, "why": Request.model_validate(given["why"])})
+        case "compare":
+            return control.compare(**given)
+        case "doctor":
+            return control.doctor()
 
 
 def _perform_on_stream(control: ControlPlane, verb: StreamVerb, given: dict[str, Any], on_progress: OnProgress) -> Any:

@@ -15,6 +15,7 @@ COMMON = Group("Common options", sort_key=9)
 SCOPE = Group("Scope", sort_key=2)
 WHY = Group("Why", sort_key=3)
 LIMITS = Group("Budget", sort_key=4)
+FIX = Group("Fix", sort_key=5)
 
 KindName = Literal[
     "restatement", "backfill", "replay", "reprocessing", "repair", "migration", "bootstrap", "reconciliation"
@@ -113,7 +114,18 @@ class LimitOptions:
     ] = None
 
 
+@Parameter(name="*", group=FIX)
+@dataclass(frozen=True, slots=True)
+class FixOptions:
+    """Whether what was found is planned, and why."""
+
+    plan: Annotated[bool, Parameter(help="Record the plan for exactly what was found.")] = False
+    reason: Annotated[str, Parameter(metavar="TEXT", help="With --plan: why it came to that, in a sentence.")] = ""
+    ticket: Annotated[str, Parameter(metavar="ID", help="With --plan: ticket that asks for it.")] = ""
+
+
 DEFAULTS = Common()
+NO_FIX = FixOptions()
 NO_LIMITS = LimitOptions()
 NO_SCOPE = ScopeOptions()
 NO_REASON = WhyOptions()

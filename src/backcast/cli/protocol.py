@@ -24,20 +24,17 @@ RunVerb = Literal[
     "quarantine-retry",
 ]
 """About one run, which exists."""
+LookVerb = Literal["kafka-window", "verify-witness", "check", "gaps", "late", "compare", "doctor"]
 StreamVerb = Literal["stream-start", "stream-recovery", "stream-recover"]
 CheckpointVerb = Literal["checkpoint-verify", "checkpoint-restore", "checkpoint-fork", "checkpoint-rewind"]
 Verb = Literal[
     RunVerb,
     CheckpointVerb,
     StreamVerb,
+    LookVerb,
     "plan",
     "gc",
     "archive",
-    "kafka-window",
-    "verify-witness",
-    "check",
-    "compare",
-    "doctor",
 ]
 VERBS: tuple[str, ...] = get_args(Verb)
 COMMITTING: frozenset[str] = frozenset({"publish", "undo", "archive"})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from backcast.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from backcast.cli.options import LimitOptions, ScopeOptions, WhyOptions
+    from backcast.cli.options import FixOptions, LimitOptions, ScopeOptions, WhyOptions
     from backcast.model.canary import Canary
     from backcast.model.request import Request
     from backcast.model.scope import ValueClause
@@ -188,6 +188,11 @@ def seconds(text: str, option: str) -> float:
     if found is None:
         raise InvalidRequest(f"{option}: {text!r} is no duration", hint="write 30s, 5m, 1h or 2d")
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]]
+
+
+def asked_why(fix: FixOptions) -> dict[str, Any]:
+    """Of a request whose pipeline and scope are found out: what a person says about it."""
+    return {"pipeline": "", "reason": told(fix.reason), "ticket": told(fix.ticket), "requested_by": user()}
 
 
 def told(text: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from statistics import median
 
 from backcast.errors import InvalidRequest
 from backcast.model import time as t
+from backcast.model.calendar import EVERY_DAY, Calendar
 from backcast.model.document import Document
 from backcast.model.time import Grain, Interval
 
@@ -100,12 +102,39 @@ def _cut(window: Interval, grain: Grain, zone: str) -> list[Interval]:
     return t.cut(window, grain, zone)
 
 
-def gaps_of(pieces: list[Interval], counts: Mapping[datetime, int], grain: Grain, zone: str) -> tuple[Gap, ...]:
-    """Pieces without a row; neighbours together."""
+def gaps_of(
+    pieces: list[Interval],
+    counts: Mapping[datetime, int],
+    grain: Grain,
+    zone: str,
+    calendar: Calendar = EVERY_DAY,
+) -> tuple[Gap, ...]:
+    """Expected pieces without a row; neighbours together."""
+    empty = (each for each in pieces if not rows_of(each, counts, grain, zone))
+    return together(each for each in empty if calendar.expects(each, zone))
+
+
+def missing_hours(
+    pieces: list[Interval], hours: Mapping[datetime, int], zone: str, calendar: Calendar = EVERY_DAY
+) -> tuple[Gap, ...]:
+    """Hours without a row, of pieces that have rows, that at least half of the days with rows have."""
+    days = {each.date() for each in hours}
+    clock = Counter(each.hour for each in hours)
+    usual = {hour for hour, times in clock.items() if 2 * times >= len(days)}
+    found = []
+    for piece in pieces:
+        for hour in t.cut(piece, Grain.HOUR, zone):
+            wall = t.local(hour.start, zone)
+            known = wall.date() in days and wall.hour in usual
+            if known and not rows_of(hour, hours, Grain.HOUR, zone) and calendar.expects(hour, zone):
+                found.append(hour)
+    return together(found)
+
+
+def together(pieces: Iterable[Interval]) -> tuple[Gap, ...]:
+    """Neighbours as one; pieces come in order."""
     found: list[Gap] = []
     for piece in pieces:
-        if _rows(piece, counts, grain, zone):
-            continue
         if found and found[-1].window.end == piece.start:
             before = found.pop()
             window = Interval(start=before.window.start, end=piece.end)
@@ -120,10 +149,10 @@ def thin_of(
 ) -> tuple[int, tuple[Thin, ...]]:
     """How many rows a piece usually has, and pieces that have less than a tenth of that."""
     usual = round(median(counts.values())) if counts else 0
-    rows = ((piece, _rows(piece, counts, grain, zone)) for piece in pieces)
+    rows = ((piece, rows_of(piece, counts, grain, zone)) for piece in pieces)
     thin = [Thin(window=piece, rows=number) for piece, number in rows if 0 < number < usual * _THIN]
     return usual, tuple(thin[:_SHOWN])
 
 
-def _rows(piece: Interval, counts: Mapping[datetime, int], grain: Grain, zone: str) -> int:
+def rows_of(piece: Interval, counts: Mapping[datetime, int], grain: Grain, zone: str) -> int:
     return counts.get(t.floor_wall(t.local(piece.start, zone), grain), 0)

@@ -87,6 +87,17 @@ class TopicFacts:
         return next((each for each in self.partitions if each.partition == number), None)
 
 
+@dataclass(frozen=True, slots=True)
+class EventSpan:
+    """Event times of a log's records."""
+
+    first: datetime
+    """From here on it has every record: what may have gone with those that retention took is left out."""
+    last: datetime
+    is_cut: bool
+    """Retention has begun to take records."""
+
+
 class PinnedPartition(Document):
     """The part of one partition that a run reads, and what the log held when it was planned."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from backcast.model.calendar import EVERY_DAY, Calendar
 from backcast.model.column import TimeColumn
 from backcast.model.manifest import Settings
 from backcast.model.source import LogSource
@@ -66,6 +67,10 @@ class Dataset(Relation):
     """How to compute the table anew from others, when it is derived from them."""
     tier: str | None = None
     """How much depends on the table, in the policy's words."""
+    calendar: Calendar = EVERY_DAY
+    """On which days rows are expected."""
+    position: tuple[str, str] | None = None
+    """The columns that hold partition and offset of the record that a row was made of."""
 
     @property
     def time_columns(self) -> tuple[TimeColumn, ...]:

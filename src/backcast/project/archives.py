@@ -58,6 +58,7 @@ def archive_dataset(source: LogSource) -> Dataset:
         format=TableFormat.DELTA if archive.is_delta else TableFormat.ICEBERG,
         time=TimeColumn(column="timestamp", kind=TimeKind.TIMESTAMP),
         grain=Grain.DAY,
+        position=("partition", "offset"),
     )
 
 

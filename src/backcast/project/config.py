@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from backcast.errors import ConfigError, InvalidRequest, UnknownName
+from backcast.model.calendar import Calendar
 from backcast.model.diff import DiffRules
 from backcast.model.manifest import Settings
 from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation, TableFormat
@@ -221,6 +222,8 @@ def _relation(name: str, project: Project) -> Relation:
         tolerance=config.tolerance,
         refresh=config.refresh,
         tier=config.tier,
+        calendar=Calendar(config.calendar, frozenset(config.closed)),
+        position=None if config.position is None else (config.position.partition, config.position.offset),
     )
 
 

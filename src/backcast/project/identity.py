@@ -54,16 +54,24 @@ def config_hash(project: Project, pipeline: str) -> str:
     sources = project.config.sources
     document: dict[str, Any] = {
         "pipeline": {"name": pipeline, **config.as_json()},
-        "datasets": {name: project.config.datasets[name].as_json() for name in sorted(names - sources.keys())},
+        "datasets": {
+            name: _without(project.config.datasets[name].as_json(), _LOOKED_FOR)
+            for name in sorted(names - sources.keys())
+        },
     }
     if read := sorted(names & sources.keys()):
         # Where brokers and archives are, and who we are to them, changes no result.
-        document["sources"] = {name: _of_results(sources[name].as_json()) for name in read}
+        document["sources"] = {name: _without(sources[name].as_json(), _PLACES) for name in read}
     return sha256(canonical(document))
 
 
-def _of_results(source: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in source.items() if key not in ("servers", "security", "options", "archive")}
+_PLACES = ("servers", "security", "options", "archive")
+_LOOKED_FOR = ("calendar", "closed", "position")
+"""By which gaps are found; no run goes by it."""
+
+
+def _without(declared: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in declared.items() if key not in keys}
 
 
 def installed_packages() -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import date, timedelta
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, get_args
 
@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from backcast.model.calendar import Week
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.document import Document, later
 from backcast.model.manifest import LivePolicy, OnFailure
@@ -133,6 +134,13 @@ class PartitionConfig(Document):
 _FINE_TO_COARSE = list(Grain)
 
 
+class PositionConfig(Document):
+    """The columns that say which record of a topic a row was made of."""
+
+    partition: Identifier
+    offset: Identifier
+
+
 class DatasetConfig(Document):
     """A table under management. Without `time` it can only be an input that is read whole.
 
@@ -150,6 +158,9 @@ class DatasetConfig(Document):
     tolerance: Share | None = None
     refresh: str | None = Field(default=None, min_length=1)
     tier: Annotated[Label | None, later(None)] = None
+    calendar: Annotated[Week, later(Week.DAILY)] = Week.DAILY
+    closed: Annotated[tuple[date, ...], later(())] = ()
+    position: Annotated[PositionConfig | None, later(None)] = None
     rules: Annotated[tuple[RuleEntry, ...], later(())] = ()
     gates: Annotated[GatesConfig, later(NO_GATES_CONFIG)] = NO_GATES_CONFIG
     masked: Annotated[tuple[Identifier, ...], later(())] = ()

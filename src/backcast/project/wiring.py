@@ -18,6 +18,7 @@ from backcast.model.source import LogSource
 from backcast.project.account import account
 from backcast.project.clock import SystemClock
 from backcast.project.config import Project, load_project
+from backcast.project.host import host_identity, rebooted_since
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from backcast.model.approval import Person
     from backcast.model.archiving import ToArchive
     from backcast.model.diff import DiffRules
-    from backcast.model.log import Ranges
+    from backcast.model.lag import StreamLag
+    from backcast.model.log import EventSpan, Ranges
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation
     from backcast.model.policy import Policy
@@ -101,6 +103,10 @@ class Wiring:
         return free_space(self.project, dataset)
 
     def pipelines_to(self, dataset: str) -> tuple[str, ...]:
+        from backcast.project.archives import archived_source
+
+        if archived_source(self.project, dataset) is not None:
+            return (dataset,)
         return tuple(name for name, each in self.project.config.pipelines.items() if each.output == dataset)
 
     def store(self) -> SqlStore:
@@ -335,6 +341,21 @@ class Wiring:
         window, access = parse_interval(event_time, zone_of(source)), self.project.kafka_access(source.name)
         return window_of(self.spark(), access, source, window, to_end=to_end)
 
+    def records_in(self, source: LogSource, ranges: Ranges) -> list[bool | None]:
+        from backcast.sources.kafka.look import records_in
+
+        return records_in(self.project.kafka_access(source.name), source, ranges)
+
+    def event_span(self, source: LogSource) -> EventSpan | None:
+        from backcast.sources.kafka.look import event_span
+
+        return event_span(self.spark(), self.project.kafka_access(source.name), source)
+
+    def stream_lag(self, name: str, topic: str | None) -> StreamLag:
+        from backcast.project.lag import stream_lag
+
+        return stream_lag(self.project, name, topic, self.clock.now())
+
     def to_archive(self, name: str, offsets: str | None, until: str | None) -> ToArchive:
         from backcast.project.archiving import to_archive
 
@@ -360,24 +381,6 @@ class Wiring:
             return f"{getpass.getuser()}@{socket.gethostname()}"
         except (OSError, KeyError):
             return f"{os.getuid()}@{socket.gethostname()}"
-
-
-def host_identity() -> str:
-    """This machine, this boot and this pid namespace: only with the same one does a pid mean the same process."""
-    parts = [socket.gethostname()]
-    try:
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
-        parts.append(str(Path("/proc/self/ns/pid").readlink()))
-    except OSError:
-        # Not Linux: the start times that go with the pids are wall clock times, so the name is enough.
-        return parts[0]
-    return "/".join(parts)
-
-
-def rebooted_since(host: str) -> bool:
-    """Whether that holder ran on this machine before its last start: then nothing of it can be left."""
-    then, now = host.split("/"), host_identity().split("/")
-    return len(then) == len(now) == 3 and then[0] == now[0] and then[1] != now[1]
 
 
 def open_world(path: str | Path = ".", profile: str | None = None, *, log_file: Path | None = None) -> Wiring:

@@ -20,7 +20,7 @@ _PIECE = "backcast_piece"
 
 def counted_by_time(rows: DataFrame, column: TimeColumn, grain: Grain) -> tuple[dict[datetime, int], int]:
     """How many rows each piece of time has, by the wall clock time at which it starts, and how many have no time."""
-    piece = F.date_trunc(grain.value, _wall(column)).cast("string").alias(_PIECE)
+    piece = F.date_trunc(grain.value, wall(column)).cast("string").alias(_PIECE)
     counts: dict[datetime, int] = {}
     nowhere = 0
     for row in rows.groupBy(piece).count().collect():
@@ -31,7 +31,7 @@ def counted_by_time(rows: DataFrame, column: TimeColumn, grain: Grain) -> tuple[
     return counts, nowhere
 
 
-def _wall(column: TimeColumn) -> Column:
+def wall(column: TimeColumn) -> Column:
     """The value as a wall clock time of the column's zone; the session's own zone is UTC."""
     value = F.col(quote(column.column))
     if column.epoch_scale is not None:

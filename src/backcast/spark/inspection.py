@@ -64,6 +64,17 @@ _NARROW = frozenset(
         "View",
     }
 )
+_ROW_BY_ROW = (_NARROW - {"Generate", "MapInArrow", "MapInPandas"}) | {
+    "CTERelationDef",
+    "CTERelationRef",
+    "Join",
+    "LocalRelation",
+    "LogicalRDD",
+    "ResolvedHint",
+    "Sort",
+    "Window",
+    "WithCTE",
+}
 _OPAQUE = ("PythonUDF", "PythonUDAF", "PythonUDTF", "ScalaUDF", "ScalaUDAF", "ScalaAggregator")
 
 
@@ -110,10 +121,19 @@ def tables(rows: DataFrame) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
 
 def is_narrow(rows: DataFrame) -> bool:
     """Whether every row is made of one row of its input where that is read: nothing is joined, grouped or sorted."""
+    return _only(rows, _NARROW)
+
+
+def keeps_rows(rows: DataFrame) -> bool:
+    """Whether a row is made of one row of its input: others may be looked up or left out, nothing is grouped."""
+    return _only(rows, _ROW_BY_ROW)
+
+
+def _only(rows: DataFrame, kinds: frozenset[str]) -> bool:
     pending = [rows._jdf.queryExecution().analyzed()]
     while pending:
         node = pending.pop()
-        if node.getClass().getSimpleName() not in _NARROW:
+        if node.getClass().getSimpleName() not in kinds:
             return False
         pending += items(node.children())
     return True

@@ -106,7 +106,7 @@ class CheckpointReading(ABC):
         return backing_up.backup(root, None if to is None else local_folder(to), self._checkpoint_now())
 
 
-class CheckpointVerbs(CheckpointReading, Verbs):
+class CheckpointVerbs(Verbs, CheckpointReading):
     def checkpoint_prove(self, name: str) -> Verification:
         """Verify, and have Spark load the state that a restart would need."""
         checkpoint, _ = self._checkpoint_at(name)

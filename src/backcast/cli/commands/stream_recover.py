@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from backcast.cli import detached
 from backcast.cli.carry import Yes, refuse_unless_asked
 from backcast.cli.commands.backfill import backfill
-from backcast.cli.commands.stream_start import once_it_runs
+from backcast.cli.commands.stream_start import started_in_background
 from backcast.cli.locate import find_project
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, Common, ScopeOptions, StreamName, WhyOptions
@@ -66,10 +64,8 @@ def _resume(found: Recovery, common: Common, screen: Screen, *, yes: bool) -> in
     if not yes and not _agreed(screen, f"Start stream {found.stream}?"):
         screen.note(f"later: backcast stream start {found.stream}")
         return 0
-    project: Path = find_project(common.project)
     with opened(common) as control:
-        detached.detach_stream(project, common.profile, found.stream, accept_checkpoint=False)
-        once_it_runs(control, project, found.stream)
+        started_in_background(control, find_project(common.project), common.profile, found.stream, accept=False)
         from datetime import UTC, datetime
 
         from backcast.cli.render.stream import render_stream

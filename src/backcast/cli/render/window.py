@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from backcast.cli.render.words import count, duration
+from backcast.model.fixing import whole_days
 from backcast.model.scope import Predicate, TimeClause, ValueClause
-from backcast.model.time import Interval, local, start_of_day
+from backcast.model.time import Interval, local
 
 
 def zone_of(predicate: Predicate) -> str:
     """The zone in which the scope's days were cut: that of its first time column."""
     return next((clause.time.zone for clause in predicate.clauses if isinstance(clause, TimeClause)), "UTC")
-
-
-def whole_days(window: Interval, zone: str) -> tuple[date, date] | None:
-    """First and last day of a window that starts and ends with a local day; else None."""
-    first = local(window.start, zone).date()
-    after = local(window.end, zone).date()
-    if start_of_day(first, zone) != window.start or start_of_day(after, zone) != window.end:
-        return None
-    return first, local(window.end - timedelta(microseconds=1), zone).date()
 
 
 def window_text(window: Interval, zone: str) -> str:

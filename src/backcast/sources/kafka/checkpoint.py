@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from backcast.errors import InvalidRequest
-from backcast.model.checkpoint_log import Garbled, SourceOffset, read_committed, read_planned
+from backcast.model.checkpoint_log import Garbled, Planned, SourceOffset, read_committed, read_planned
 from backcast.sources.kafka.spelling import spark_offsets
 
 _LOCAL = ("file://", "file:")
@@ -21,11 +21,20 @@ def checkpoint_position(folder: str | Path, topic: str) -> dict[int, int]:
     Raises InvalidRequest, which names the file, for a folder that is no checkpoint, a query that has not completed a
     batch or does not read the topic, and files that are missing or garbled.
     """
-    root = _local(folder)
+    root = checkpoint_folder(folder)
     batch = _newest(root)
     _read(root / "commits" / str(batch), "the commit", read_committed)
     file = root / "offsets" / str(batch)
-    plan = _read(file, "the offsets", read_planned)
+    return position_in(file, planned_batch(file), topic)
+
+
+def planned_batch(file: Path) -> Planned:
+    """What a file of `offsets` says."""
+    return _read(file, "the offsets", read_planned)
+
+
+def position_in(file: Path, plan: Planned, topic: str) -> dict[int, int]:
+    """Up to where a batch reads the topic."""
     found = [each for each in plan.sources if _names(each, topic)]
     if not found:
         raise InvalidRequest(f"{file}: the query does not read topic {topic!r}", hint="is it another query's folder?")
@@ -39,7 +48,8 @@ def checkpoint_position(folder: str | Path, topic: str) -> dict[int, int]:
 _RESTART = "start the query again so that it can repair it, or give offsets instead"
 
 
-def _local(folder: str | Path) -> Path:
+def checkpoint_folder(folder: str | Path) -> Path:
+    """Raises InvalidRequest for a folder of elsewhere, and for one that is no checkpoint."""
     text = str(folder)
     for prefix in _LOCAL:
         if text.startswith(prefix):
