@@ -16,7 +16,7 @@ from backcast.model.report import Progress
 from backcast.ports.streams import LiveCommit, LiveHost, Position
 from backcast.spark.gateway import causes, is_jvm_error, translate
 from backcast.spark.streaming_plan import is_stateful
-from backcast.streams.batch import Batches, Sink, refuse_unfit
+from backcast.streams.batch import Batches, Sink, StopAtBoundary, refuse_unfit
 from backcast.streams.position import CheckpointFiles, batch_ranges, position
 from backcast.streams.progress import completed
 
@@ -75,6 +75,8 @@ class SparkQuery:
         def started() -> StreamingQuery:
             # The first batch may be called before the call that starts the query is back.
             begun.wait()
+            if not found:
+                raise StopAtBoundary("backcast: the start is not on record")
             return found[0]
 
         batches.query_id = lambda: str(started().id)
@@ -88,15 +90,18 @@ class SparkQuery:
         writer = rows.writeStream.queryName(f"backcast stream {spec.name}").outputMode("append")
         writer = writer.option("checkpointLocation", spec.checkpoint).trigger(**trigger).foreachBatch(batches)
         try:
-            found.append(writer.start())
+            query = writer.start()
         except Exception as error:
             if not is_jvm_error(error):
                 raise
             raise _not_streamable(self.sink, error) from error
-        # On record before any batch passes: what the checkpoint holds of a query that died is known to be ours.
-        host.started(str(found[0].id))
-        begun.set()
-        return found[0]
+        try:
+            # On record before any batch passes: what the checkpoint holds of a query that died is known to be ours.
+            host.started(str(query.id))
+            found.append(query)
+        finally:
+            begun.set()
+        return query
 
     def _ranges(self, batch: int) -> Ranges:
         return batch_ranges(self._files, batch, self.sink.spec.source.topic)
