@@ -22,7 +22,7 @@ def fork_at_batch(source: Checkpoint, to: Path, batch: int, checks: Checks) -> C
     query_id = str(uuid4())
     prediction = checks.predict(query_id, batch + 1, run_again(source, batch))
     with _making(to) as making:
-        removed = copy_files(source, making, up_to(batch))
+        removed = copy_files(source, making, up_to(batch), vanishing=True)
         notes = forget_listed_files(making, batch)
         write_id(making, query_id)
         loaded = proven(Checkpoint(making), batch, checks)
