@@ -70,10 +70,21 @@ class Lab:
         shutil.copytree(original.path, to)
         return Made(to, {batch: list(rows) for batch, rows in original.given.items()})
 
-    def run(self, kind: str, made: Made, per_batch: int = 20, stop_at: int | None = None) -> None:
-        """All that the topic has; or until the given batch begins, which then is planned and not committed."""
+    def run(
+        self,
+        kind: str,
+        made: Made,
+        per_batch: int = 20,
+        stop_at: int | None = None,
+        meanwhile: Callable[[int], object] = lambda _: None,
+    ) -> None:
+        """All that the topic has; or until the given batch begins, which then is planned and not committed.
+
+        `meanwhile` is what others do in the middle of each batch.
+        """
 
         def take(rows: DataFrame, batch: int) -> None:
+            meanwhile(batch)
             if batch == stop_at:
                 raise Stopped
             made.given[batch] = [tuple(row) for row in rows.collect()]

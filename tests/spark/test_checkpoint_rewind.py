@@ -10,11 +10,13 @@ import pytest
 
 from backcast.errors import Refused
 from backcast.model.checkpoint import Severity
+from backcast.streams.checkpoint.backup import backup
 from backcast.streams.checkpoint.change import Checks
 from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.folder import Checkpoint
 from backcast.streams.checkpoint.fork import fork_at_offsets, starts_after
 from backcast.streams.checkpoint.proof import prove_state
+from backcast.streams.checkpoint.restore import restore
 from backcast.streams.checkpoint.rewind import rewind
 from tests.spark.checkpoint_kit import Lab, Made, bytes_of, files_below
 
@@ -41,7 +43,7 @@ def test_after_a_rewind_every_window_comes_once_with_the_count_of_an_uninterrupt
     assert len(expected) > 20
     before = bytes_of(made.path)
 
-    changed = rewind(made.path, TO, checks, NOW)
+    changed = rewind(made.path, lambda _: TO, checks, NOW)
 
     assert changed.kept is not None
     assert bytes_of(Path(changed.kept)) == before
@@ -52,6 +54,26 @@ def test_after_a_rewind_every_window_comes_once_with_the_count_of_an_uninterrupt
     made.given = {batch: rows for batch, rows in made.given.items() if batch <= TO}
     for stop_at in (5, 6, None):
         lab.run(store, made, per_batch=30, stop_at=stop_at)
+    assert made.rows() == expected
+
+
+def test_a_backup_in_the_middle_of_a_batch_takes_the_stream_back_to_just_there(
+    lab: Lab, checks: Checks, tmp_path: Path
+) -> None:
+    made = lab.copy("hdfs", tmp_path / "checkpoint")
+    expected = made.rows()
+    rewind(made.path, lambda _: 5, checks, NOW)
+    kept = {}
+
+    def meanwhile(batch: int) -> None:
+        kept[batch] = backup(made.path, tmp_path / f"backup-{batch}", NOW)
+
+    lab.run("hdfs", made, meanwhile=meanwhile)
+    assert (kept[7].batch, kept[7].planned) == (6, 7)
+    assert not kept[7].damages
+    restore(made.path, tmp_path / "backup-7", checks, NOW)
+    made.given = {batch: rows for batch, rows in made.given.items() if batch < 7}
+    lab.run("hdfs", made)
     assert made.rows() == expected
 
 
@@ -72,7 +94,7 @@ def test_state_that_spark_cannot_load_stops_the_rewind_and_nothing_moves(
     schema.write_bytes(b"v9\nno schema")
     before = bytes_of(made.path)
     with pytest.raises(Refused, match="does not load"):
-        rewind(made.path, TO, checks, NOW)
+        rewind(made.path, lambda _: TO, checks, NOW)
     assert bytes_of(made.path) == before
     assert [each.name for each in tmp_path.iterdir()] == ["checkpoint"]
 

@@ -81,7 +81,8 @@ def test_a_backup_is_compared_with_its_checkpoint_by_name(here: Path, capsys: py
     ("arguments", "code", "message"),
     [
         (["inspect", "nowhere"], 2, "'nowhere' is no folder, and there is no project here"),
-        (["inspect", "./nowhere"], 2, "is no checkpoint"),
+        (["inspect", "./nowhere"], 2, "nowhere does not exist"),
+        (["inspect", "."], 2, "is no checkpoint"),
         (["inspect", "s3a://bucket/checkpoint"], 2, "only checkpoints on a disk of this machine"),
         (["rewind", "checkpoint", "--to-batch", "1"], 2, "there is no backcast.yaml"),
         (["verify"], 2, "requires an argument"),

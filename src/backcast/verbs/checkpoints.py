@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,6 @@ from backcast.streams.checkpoint import backup as backing_up
 from backcast.streams.checkpoint.change import Checks
 from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.difference import difference
-from backcast.streams.checkpoint.exchange import Exchange
 from backcast.streams.checkpoint.folder import Checkpoint, local_folder
 from backcast.streams.checkpoint.fork import fork_at_batch, fork_at_offsets, refuse_inexact, starts_after
 from backcast.streams.checkpoint.history import history
@@ -66,6 +66,9 @@ class SinkChoice:
     dataset: str | None = None
     unchecked: bool = False
     """Somebody knows what the sink does with batches that come again."""
+
+
+DECLARED = SinkChoice()
 
 
 class CheckpointReading(ABC):
@@ -124,7 +127,9 @@ class CheckpointVerbs(Verbs, CheckpointReading):
         stateful = any(Checkpoint(each).operators for each in (folder, folder / backing_up.COPY))
         return (known and not sink.unchecked) or stateful
 
-    def checkpoint_restore(self, name: str, backup: str, *, sink: SinkChoice, stopped: bool = False) -> Change:
+    def checkpoint_restore(
+        self, name: str, backup: str, *, sink: SinkChoice = DECLARED, stopped: bool = False
+    ) -> Change:
         """Put a backup in the place of a checkpoint, whose files are kept aside."""
         root, stream = self._checkpoint_named(name)
         folder = local_folder(backup)
@@ -134,18 +139,19 @@ class CheckpointVerbs(Verbs, CheckpointReading):
             changed = restore(root, folder, checks, self._checkpoint_now())
         return _of(changed, stream)
 
-    def checkpoint_rewind(self, name: str, where: Where, *, sink: SinkChoice, stopped: bool = False) -> Change:
+    def checkpoint_rewind(
+        self, name: str, where: Where, *, sink: SinkChoice = DECLARED, stopped: bool = False
+    ) -> Change:
         """Let the stream go on after an earlier batch; its files are kept aside."""
         root, stream = self._checkpoint_named(name)
         checks = self._checkpoint_checks(root, stream, sink, new_id=False)
         with self._checkpoint_at_rest(root, stream, stopped=stopped):
-            Exchange(root).finish_interrupted()
-            batch = self._checkpoint_batch(Checkpoint.at(root), where, stream)
-            changed = rewind(root, batch, checks, self._checkpoint_now())
+            chosen = partial(self._checkpoint_batch, where=where, stream=stream)
+            changed = rewind(root, chosen, checks, self._checkpoint_now())
         return _of(changed, stream)
 
     def checkpoint_fork(
-        self, name: str, to: str, where: Where, *, sink: SinkChoice, fresh_state: bool = False
+        self, name: str, to: str, where: Where, *, sink: SinkChoice = DECLARED, fresh_state: bool = False
     ) -> Change:
         """A new checkpoint with a new query id. The other one, or the backup, is only read, and may be in use."""
         source, stream = self._checkpoint_at(name)

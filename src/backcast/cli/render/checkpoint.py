@@ -29,6 +29,7 @@ _SHOWN_PARTITIONS = 8
 
 def render_inspection(found: Inspection, *, settings: bool = False) -> RenderableType:
     named = found.stream or short_path(Path(found.path))
+    formats = ", ".join(f"{name} {each}" for name, each in found.formats.items())
     damaged = text((f"{count(found.damages, 'damage')} found", BAD)) if found.damages else None
     return page(
         text((named, STRONG)),
@@ -41,7 +42,7 @@ def render_inspection(found: Inspection, *, settings: bool = False) -> Renderabl
                 ("watermark", [text(exact(found.watermark)) if found.watermark else text(("none", QUIET))]),
                 ("state", [_state(each) for each in found.operators] or [text(("none", QUIET))]),
                 ("written", [text(exact(found.last_written))] if found.last_written else []),
-                ("format", [text((", ".join(f"{name} {each}" for name, each in found.formats.items()), QUIET))]),
+                ("format", [text((formats, QUIET))] if formats else []),
                 ("settings", _settings(found, everything=settings)),
             ]
         ),

@@ -33,7 +33,8 @@ class Checkpoint:
             raise InvalidRequest(f"{root} is not there: an exchange was interrupted, and {waiting} waits", hint=hint)
         if not any((root / name).exists() for name in ("metadata", "offsets", "commits", "state")):
             hint = "name the folder that the query has as checkpointLocation, or a declared stream"
-            raise InvalidRequest(f"{root} is no checkpoint: it has neither `metadata` nor `offsets`", hint=hint)
+            said = "is no checkpoint: it has neither `metadata` nor `offsets`" if root.exists() else "does not exist"
+            raise InvalidRequest(f"{root} {said}", hint=hint)
         return Checkpoint(root)
 
     @cached_property

@@ -9,11 +9,12 @@ from pathlib import Path
 from uuid import uuid4
 
 from backcast.errors import Refused
-from backcast.model.checkpoint import Change, SourcePosition
+from backcast.model.checkpoint import Change
 from backcast.model.checkpoint_log import SourceOffset
 from backcast.streams.checkpoint.change import Checks, positions_after, proven, run_again
 from backcast.streams.checkpoint.copying import copy_files, forget_listed_files, refuse_existing, up_to, write_id
 from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.look import position
 
 
 def fork_at_batch(source: Checkpoint, to: Path, batch: int, checks: Checks) -> Change:
@@ -21,7 +22,7 @@ def fork_at_batch(source: Checkpoint, to: Path, batch: int, checks: Checks) -> C
     query_id = str(uuid4())
     prediction = checks.predict(query_id, batch + 1, run_again(source, batch))
     with _making(to) as making:
-        removed = copy_files(source, making, up_to(batch))
+        removed = copy_files(source, making, up_to(batch), vanishing=True)
         notes = forget_listed_files(making, batch)
         write_id(making, query_id)
         loaded = proven(Checkpoint(making), batch, checks)
@@ -52,7 +53,7 @@ def fork_at_offsets(source: Checkpoint, to: Path, starts: Mapping[str, str], che
         path=str(to),
         query_id=query_id,
         batch=None,
-        sources=tuple(_started(name, text) for name, text in starts.items()),
+        sources=tuple(position(SourceOffset(name, 2, text)) for name, text in starts.items()),
         sink=prediction,
         notes=("it begins with batch 0 and fresh state; settings come from the session that starts it",),
     )
@@ -83,8 +84,8 @@ def starts_after(source: Checkpoint, batch: int) -> dict[str, str]:
 def refuse_inexact(source: Checkpoint, batch: int, starts: Mapping[str, str]) -> None:
     """State belongs to the end of a batch. Raises Refused when the offsets are not those."""
     ends = starts_after(source, batch)
-    same = all(_started(name, text) == _started(name, ends.get(name, "")) for name, text in starts.items())
-    if not same:
+    wanted = {name: SourceOffset(name, 2, text).kafka for name, text in starts.items()}
+    if wanted != {name: SourceOffset(name, 2, ends[name]).kafka for name in starts}:
         raise Refused(
             f"no batch ends at exactly these offsets, so no state belongs to them; batch {batch} ends before",
             hint=f"--at-batch {batch}, or --fresh-state to begin there with none",
@@ -93,7 +94,7 @@ def refuse_inexact(source: Checkpoint, batch: int, starts: Mapping[str, str]) ->
 
 def _repeated(source: Checkpoint, starts: Mapping[str, str]) -> int:
     """How many committed batches of the other query end behind these offsets."""
-    wanted = {name: SourceOffset(name, 0, text).kafka or {} for name, text in starts.items()}
+    wanted = {name: SourceOffset(name, 2, text).kafka or {} for name, text in starts.items()}
     again = 0
     for number in source.commits:
         plan = source.readable_plan(number)
@@ -119,9 +120,3 @@ def _making(to: Path) -> Iterator[Path]:
         making.rename(to)
     finally:
         shutil.rmtree(making, ignore_errors=True)
-
-
-def _started(name: str, text: str) -> SourcePosition:
-    kafka = SourceOffset(name, 0, text).kafka
-    topics = None if kafka is None else {topic: dict(offsets) for topic, offsets in kafka.items()}
-    return SourcePosition(source=name, topics=topics, text=text if topics is None else "")

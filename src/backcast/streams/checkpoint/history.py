@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from backcast.model.checkpoint import Batch, History, instant
 from backcast.model.checkpoint_log import Committed, Garbled, Planned, SourceOffset
-from backcast.streams.checkpoint.folder import Checkpoint, start_of
-from backcast.streams.checkpoint.look import positions
+from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.look import positions, starts_of
 
 
 def history(checkpoint: Checkpoint, last: int | None = None) -> History:
@@ -45,8 +45,7 @@ def _before(checkpoint: Checkpoint, number: int) -> tuple[SourceOffset, ...]:
     if number:
         plan = checkpoint.readable_plan(number - 1)
         return () if plan is None else plan.sources
-    starts = sorted((checkpoint.root / "sources").glob("[0-9]*/0"))
-    return tuple(SourceOffset(each.parent.name, 2, start_of(each)) for each in starts if each.is_file())
+    return starts_of(checkpoint)
 
 
 def _records(before: tuple[SourceOffset, ...], plan: Planned | None) -> int | None:

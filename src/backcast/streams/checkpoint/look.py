@@ -23,7 +23,7 @@ def inspect(checkpoint: Checkpoint, stream: str | None = None) -> Inspection:
         committed=checkpoint.committed,
         next_batch=checkpoint.next_batch,
         repeats=checkpoint.planned is not None and checkpoint.next_batch == checkpoint.planned,
-        sources=positions(begins_at(checkpoint)),
+        sources=begins_at(checkpoint),
         watermark=watermark_of(checkpoint),
         operators=tuple(_versions(checkpoint, each) for each in checkpoint.operators),
         settings={} if planned is None else dict(planned.conf),
@@ -35,10 +35,11 @@ def inspect(checkpoint: Checkpoint, stream: str | None = None) -> Inspection:
     )
 
 
-def begins_at(checkpoint: Checkpoint) -> Planned | None:
-    """The plan whose end is the start of the first batch after a restart."""
-    first = checkpoint.next_batch - 1
-    return checkpoint.readable_plan(first) if first >= 0 else None
+def begins_at(checkpoint: Checkpoint) -> tuple[SourcePosition, ...]:
+    """Where the first batch after a restart begins: at the end of the one before, or where each topic began."""
+    if checkpoint.next_batch:
+        return positions(checkpoint.readable_plan(checkpoint.next_batch - 1))
+    return tuple(map(position, starts_of(checkpoint)))
 
 
 def position_of(checkpoint: Checkpoint, topic: str) -> dict[int, int] | None:
@@ -53,16 +54,22 @@ def position_of(checkpoint: Checkpoint, topic: str) -> dict[int, int] | None:
 
 
 def positions(plan: Planned | None) -> tuple[SourcePosition, ...]:
-    if plan is None:
-        return ()
-    return tuple(
-        SourcePosition(
-            source=each.name,
-            topics=None if each.kafka is None else {topic: dict(offsets) for topic, offsets in each.kafka.items()},
-            text=each.text if each.kafka is None else "",
-        )
-        for each in plan.sources
-    )
+    return () if plan is None else tuple(map(position, plan.sources))
+
+
+def position(source: SourceOffset) -> SourcePosition:
+    """By topic and partition where it is a topic; else as Spark wrote it."""
+    if source.kafka is None:
+        return SourcePosition(source=source.name, text=source.text)
+    topics = {topic: dict(offsets) for topic, offsets in source.kafka.items()}
+    return SourcePosition(source=source.name, topics=topics)
+
+
+def starts_of(checkpoint: Checkpoint) -> tuple[SourceOffset, ...]:
+    """Where each topic was begun with, by `sources`; a log of files there is none."""
+    files = sorted((checkpoint.root / "sources").glob("[0-9]*/0"))
+    found = (SourceOffset(each.parent.name, 2, start_of(each)) for each in files if each.is_file())
+    return tuple(each for each in found if each.kafka is not None)
 
 
 def watermark_of(checkpoint: Checkpoint) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -12,14 +13,15 @@ from backcast.streams.checkpoint.exchange import Exchange
 from backcast.streams.checkpoint.folder import Checkpoint
 
 
-def rewind(root: Path, batch: int, checks: Checks, now: datetime) -> Change:
-    """The checkpoint as it was after that batch, in its place; the one before is kept aside.
+def rewind(root: Path, choose: Callable[[Checkpoint], int], checks: Checks, now: datetime) -> Change:
+    """The checkpoint as it was after the chosen batch, in its place; the one before is kept aside.
 
     State that later batches left is no part of it: Spark would load it once it comes to their numbers again.
     """
     exchange = Exchange(root)
     finished = exchange.finish_interrupted()
     checkpoint = Checkpoint.at(root)
+    batch = choose(checkpoint)
     query_id = id_of(checkpoint)
     if checkpoint.planned == checkpoint.committed == batch and not _has_later(checkpoint, batch):
         return already("rewind", checkpoint, exchange, finished=finished)

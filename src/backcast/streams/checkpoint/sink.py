@@ -74,8 +74,11 @@ def predict(memory: SinkMemory, next_batch: int, again: int, *, new_id: bool) ->
         remedy = "let it write to another table, or take their rows out of this one first"
         return told(SinkOutcome.DUPLICATE, what, remedy)
     if last is not None and last >= next_batch:
-        many = f"batch {next_batch} is" if last == next_batch else f"batches {next_batch} to {last} are"
-        reason = f"{many} in the table under this id: it skips them, and rows that come to stand in them are lost"
+        one = last == next_batch
+        here = f"batch {last} is" if one else f"batches {next_batch} to {last} are"
+        they, them = ("it is", "it") if one else ("they are", "them")
+        lost = f"run again, {they} skipped, and rows that come to stand in {them} are lost"
+        reason = f"{here} in the table under this id: {lost}"
         return told(SinkOutcome.SKIP, reason, _instead(memory, next_batch))
     if last is not None:
         missing = f"; rows of batches {last + 1} to {next_batch - 1} are not in it" if last < next_batch - 1 else ""
