@@ -30,7 +30,7 @@ sources:
     topic: {TOPIC}
     value: {{format: json, columns: "{_VALUE}"}}
     time: {{column: at}}
-    slack_after: 12h
+    slack: {{after: 12h}}
 datasets:
   by_hour: {{table: {BY_HOUR}, time: {{column: hour}}, grain: hour, key: [hour, shop]}}
   by_day: {{table: {BY_DAY}, time: {{column: day, kind: date}}, key: [day, shop], calendar: weekdays}}

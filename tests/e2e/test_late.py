@@ -70,7 +70,7 @@ def published(control: ControlPlane, report: LateReport) -> None:
 def test_late_records_of_an_aggregating_stream_are_found_exactly_and_gone_after_the_planned_run(
     new_orders: Callable[..., Orders],
 ) -> None:
-    orders = new_orders(partitions=1, source="slack_after: 12h")
+    orders = new_orders(partitions=1, source="slack: {after: 12h}")
     table = f"{orders.table}_hourly"
     orders.spark.sql(
         f"CREATE TABLE {table} (hour TIMESTAMP, shop STRING, orders BIGINT) USING iceberg PARTITIONED BY (hours(hour))"
@@ -123,7 +123,7 @@ def test_rows_that_can_be_traced_are_told_one_by_one_and_appended_by_their_offse
 ) -> None:
     """On Delta, with a stream that drops repeated orders, and with them whatever is later than it remembers."""
     orders = new_orders(partitions=1, table_format=TableFormat.DELTA)
-    orders.configure(source="slack_after: 12h", pipeline="publish: {mode: append}")
+    orders.configure(source="slack: {after: 12h}", pipeline="publish: {mode: append}")
     control = declare(orders)
     columns = ("id", "shop", "at", "amount", "to_date(at) AS day")
 

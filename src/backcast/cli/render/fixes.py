@@ -39,7 +39,7 @@ def render_fixes(
     commands = [plan_command(each) for each in requests[:_SHOWN]]
     more = len(requests) - _SHOWN
     told = [*commands, *([f"and {count(more, 'plan')} more"] if more > 0 else [])]
-    return page(command(*told, label="Fix"), command(one_step, label="All" if len(requests) > 1 else "Same"))
+    return page(command(*told, label="Fix"), command(one_step, label="Or"))
 
 
 def _planned(fix: PlannedFix) -> RenderableType:

@@ -44,28 +44,33 @@ def _about(found: LateReport) -> str:
 
 
 def _table(found: LateReport) -> RenderableType:
-    right = ("LATE", "PENDING", "MISSING", "UNKNOWN", "TO ADD", "TO CHANGE", "SURPLUS")
+    """What is nowhere met is no column."""
+    rare = {"UNKNOWN": found.total(Lateness.UNKNOWN), "SURPLUS": sum(each.removed for each in found.pieces)}
+    right = [name for name in _COLUMNS if rare.get(name, 1)]
     table = columns(found.grain.value.upper(), *right, right=frozenset(right))
     for each in found.pieces[:_SHOWN]:
-        table.add_row(*_row(each, found.zone))
+        counts = ((int(getattr(each, _COLUMNS[name][0])), _COLUMNS[name][1]) for name in right)
+        table.add_row(
+            text((_piece(each, found.zone), STRONG)),
+            *(text((number(value), style if value else QUIET)) for value, style in counts),
+        )
     return table
 
 
-def _row(each: LatePiece, zone: str) -> tuple[RenderableType, ...]:
-    counts = (
-        (each.late, BAD),
-        (each.pending, CAREFUL),
-        (each.missing, BAD),
-        (each.unknown, CAREFUL),
-        (each.added, ""),
-        (each.changed, ""),
-        (each.removed, CAREFUL),
-    )
-    open_ = " (open)" if each.is_open else ""
-    return (
-        text((f"{window_text(each.window, zone)}{open_}", STRONG)),
-        *(text((number(value), style if value else QUIET)) for value, style in counts),
-    )
+_COLUMNS = {
+    "LATE": ("late", BAD),
+    "PENDING": ("pending", CAREFUL),
+    "MISSING": ("missing", BAD),
+    "UNKNOWN": ("unknown", CAREFUL),
+    "ADD": ("added", ""),
+    "CHANGE": ("changed", ""),
+    "SURPLUS": ("removed", CAREFUL),
+}
+
+
+def _piece(each: LatePiece, zone: str) -> str:
+    first = window_text(each.window, zone).partition(" .. ")[0]
+    return f"{first} open" if each.is_open else first
 
 
 def _sentences(found: LateReport) -> list[tuple[str, str]]:
