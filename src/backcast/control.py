@@ -320,7 +320,8 @@ class ControlPlane(
             ):
                 return HeldRun(world, run_id, lease, on_progress).take_part()
         with jvm_errors(f"working on run {run_id}", run_id=run_id), driving as lease:
-            return HeldRun(world, run_id, lease, on_progress).run(release=False)
+            ended = HeldRun(world, run_id, lease, on_progress).run(release=False)
+        return self._discarded(ended)
 
     def _see_workers_off(self, run_id: str, wait: float) -> None:
         """Until nobody can write to the run's stage any more: workers stop at their next claim."""

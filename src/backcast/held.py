@@ -16,10 +16,10 @@ from backcast.model.amendment import amendments, current_inputs
 from backcast.model.approval import Approvals
 from backcast.model.canary import JUDGED, Canary, CanaryVerdict, chosen, judged, part_of, spread
 from backcast.model.report import OnProgress, Progress
-from backcast.model.rule import NO_GATES
+from backcast.model.rule import AGAINST_BASE, NO_GATES
 from backcast.model.stage import recorded_stage, recorded_staged
 from backcast.model.states import ChunkState, RunState
-from backcast.model.table import PublishMode
+from backcast.model.table import NetChange, PublishMode
 from backcast.model.verdict import Check, Consequence, Outcome
 from backcast.model.words import many
 from backcast.plan.pins import pin_inputs, read_windows
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from backcast.model.amendment import Amendment
     from backcast.model.manifest import ChunkPlan, InputPin, Manifest
     from backcast.model.run import Event, Publication, Run
-    from backcast.model.table import Movement
+    from backcast.model.table import FileRef, Movement
     from backcast.model.verdict import Verdict
     from backcast.ports import Input
     from backcast.run.lease import HeldLease
@@ -61,16 +61,25 @@ def rule_help(world: World, manifest: Manifest) -> RuleHelp:
     return RuleHelp(world.rules(), code, world.source, opened, world.comparer(), diff_rules)
 
 
-def live_rules(world: World, run_id: str, version: str | None) -> tuple[Check, ...]:
-    """A run's rules over that version of the live table. Gates are about the change, which is made."""
+def live_rules(world: World, run_id: str, version: str | None, files: tuple[FileRef, ...]) -> tuple[Check, ...]:
+    """A run's rules over that version of the live table; of a run that adds rows, over those of these files in it.
+
+    Gates are about the change, which is made. What a merge changed is mixed with the rest: nothing to compare with.
+    """
     runs = world.store().runs
     manifest, events = runs.manifest(run_id), runs.events(run_id)
-    settings = manifest.settings.model_copy(update={"gates": NO_GATES})
-    manifest = manifest.model_copy(update={"settings": settings})
-    if not settings.rules or settings.publish_mode is not PublishMode.REPLACE:
+    replaces = manifest.settings.publish_mode is PublishMode.REPLACE
+    rules = tuple(rule for rule in manifest.settings.rules if replaces or rule.kind not in AGAINST_BASE)
+    if not rules:
         return ()
+    settings = manifest.settings.model_copy(update={"gates": NO_GATES, "rules": rules})
+    manifest = manifest.model_copy(update={"settings": settings})
     inputs = current_inputs(manifest, amendments(events))
-    versions = Versions(world.target(manifest.target.dataset), recorded_stage(run_id, events).base, version)
+    target = world.target(manifest.target.dataset)
+    if replaces:
+        versions = Versions(target, recorded_stage(run_id, events).base, version)
+    else:
+        versions = Versions(target, version, version, NetChange(version, version or "", files, (), ()))
     return measure(judging_of(run_id, manifest, inputs, rule_help(world, manifest), versions)).checks()
 
 
@@ -154,7 +163,8 @@ class HeldRun:
         staged = self.world.target(run.dataset).history(recorded_stage(run.run_id, events))[-1].version
         part = self._validation(run, part_of(manifest, names), events, staged, read_back=True)
         mine = [chunk for chunk in part.chunks if chunk.chunk_id in names]
-        found = CanaryVerdict(chunks=names, staged=staged, checks=validate_step(replace(part, chunks=mine)).checks)
+        verdict = validate_step(replace(part, chunks=mine, whole=False))
+        found = CanaryVerdict(chunks=names, staged=staged, checks=verdict.checks)
         if found.outcome is not Outcome.REJECTED:
             store.runs.record(run.run_id, JUDGED, **found.as_json())
             return

@@ -165,3 +165,9 @@ def test_a_rejected_stage_is_kept_or_goes_at_once(shop: Shop) -> None:
     assert gone.state is RunState.CANCELLED
     assert "rejected, and discarded: key not null" in gone.detail
     assert shop.refs() == untouched
+    # A worker finishes what a process began that died, and does the same.
+    run_id, runs = control.plan(shop.request()).run_id, control.world.store().runs
+    approved = runs.transition(runs.run(run_id), RunState.APPROVED)
+    runs.transition(approved, RunState.RUNNING, base=control.world.target("revenue").facts().version)
+    assert control.work(run_id).state is RunState.CANCELLED
+    assert shop.refs() == untouched

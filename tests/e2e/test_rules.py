@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from textwrap import dedent, indent
 
+import pandera.config
 import pytest
 
 from backcast.control import ControlPlane
@@ -13,7 +13,10 @@ from backcast.errors import BackcastError, ConfigError, Drifted, NotValidated, S
 from backcast.model.pipeline import TableFormat
 from backcast.model.states import RunState
 from backcast.model.verdict import Consequence, Layer, Outcome, Verdict
+from backcast.project.config import load_project
+from backcast.project.rule_code import load_rules
 from backcast.testing.shop import Shop
+from tests.spark.test_rules import jobs
 
 both = pytest.mark.parametrize("shop", list(TableFormat), indirect=True)
 
@@ -33,6 +36,10 @@ def no_small_shop(stage, base, ctx):
 
 def breaks(stage, base, ctx):
     raise RuntimeError("no idea")
+
+
+def tells(stage, base, ctx):
+    raise ValueError(stage.collect()[0])
 
 
 class Sold(pa.DataFrameModel):
@@ -134,6 +141,7 @@ BREAK = {
     "python": ("python: checks:no_small_shop", "8 rows returned"),
     "python that raises": ("python: checks:breaks", "checks.py:16: RuntimeError: no idea"),
     "pandera": ("pandera: checks:SoldMore", "1 check failed: sales: greater_than(50)"),
+    "pandera that holds beside it": ("pandera: checks:Sold", None),
     "great_expectations": (
         "great_expectations: expectations/more.json",
         "1 expectation failed: sales: expect_column_values_to_be_between",
@@ -142,8 +150,13 @@ BREAK = {
 
 
 @both
-def test_each_kind_of_rule_blocks_with_its_reason_and_nothing_gets_past_it(shop: Shop) -> None:
+def test_each_kind_of_rule_blocks_with_its_reason_and_nothing_gets_past_it(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All in one run: a verdict names every rule that failed, and no door leads around it."""
+    # As after PANDERA_VALIDATION_DEPTH=SCHEMA_ONLY, which others set to make their own programs faster.
+    monkeypatch.setattr(pandera.config.CONFIG, "validation_depth", pandera.config.ValidationDepth.SCHEMA_ONLY)
+    pandera.config.reset_config_context()
     listed = "".join(f"\n      - {text}" for text, _ in BREAK.values())
     declare(shop, f"    rules:{listed}")
     write_code(shop)
@@ -203,6 +216,20 @@ def test_a_gate_that_trips_asks_for_a_review(shop: Shop) -> None:
         control.publish(run_id)
 
 
+def test_all_of_it_is_one_job_over_the_stage_and_one_over_the_base(shop: Shop) -> None:
+    """Rules by row and against the base, gates, counts and digests; and one job for the dataset's key."""
+    scanned = [line for line in HOLD.splitlines() if any(f"- {kind}:" in line for kind in SCANNED)]
+    assert len(scanned) == 11
+    gates = dedent(GATES).replace("  changed_rows: 20%\n", "")
+    declare(shop, "\n".join(["rules:", *(line.strip() for line in scanned)]) + gates)
+    control, run_id, verdict = verdict_of(shop)
+    assert (verdict.outcome, len(verdict.results)) == (Outcome.REVIEW, 15)
+    assert jobs(shop.spark, lambda: control.validate(run_id)) == 3
+
+
+SCANNED = ("not_null", "range", "accepted", "pattern", "length", "fresh", "monotonic", "sum", "mean", "drift")
+
+
 def test_the_first_fill_of_a_window_has_nothing_to_be_compared_with(shop: Shop) -> None:
     declare(
         shop, f"{dedent(GATES).strip()}\nrules:\n  - sum: {{column: sales, tolerance: 0%}}\n  - unique: [day, shop]"
@@ -225,6 +252,22 @@ def test_rules_of_dataset_and_pipeline_both_apply_and_masked_values_are_nowhere(
     assert {sample["shop"] for sample in verdict.results[0].samples} == {"***"}
     assert {sample["secret"] for sample in verdict.results[1].samples} == {"***"}
     assert "S3" not in verdict.model_dump_json()
+
+
+def test_an_error_tells_no_masked_value(shop: Shop) -> None:
+    """Spark and Python quote what they cannot read."""
+    declare(
+        shop,
+        "masked: [shop]\nrules:\n  - not_null: {columns: [day], where: CAST(shop AS INT) > 0}\n"
+        "  - python: checks:tells",
+    )
+    write_code(shop)
+    _, _, verdict = verdict_of(shop)
+    assert verdict.outcome is Outcome.REJECTED
+    kinds = ("judging the rules: SparkNumberFormatException: [CAST_INVALID_INPUT]", "checks.py:20: ValueError")
+    for result, kind in zip(verdict.results, kinds, strict=True):
+        assert result.detail == f"{kind}; its message is not kept, because it may hold masked values"
+    assert "S1" not in verdict.model_dump_json()
 
 
 def test_a_rule_or_its_code_that_changed_after_the_plan_is_drift(shop: Shop) -> None:
@@ -273,11 +316,37 @@ def test_what_a_rule_cannot_be_asked_is_a_finding_of_the_plan(shop: Shop, rules:
     assert says in finding.reason
 
 
-def test_code_of_a_rule_that_is_not_there_stops_the_plan(shop: Shop, tmp_path: Path) -> None:
+def test_code_of_a_rule_that_is_not_there_stops_the_plan(shop: Shop) -> None:
     declare(shop, "rules: [{python: checks:positiv}]")
     write_code(shop)
     with pytest.raises(ConfigError, match="did you mean positive"):
         shop.open().plan(shop.request())
+    file = shop.root / "backcast.yaml"
+    file.write_text(file.read_text().replace("python: checks:positiv", "great_expectations: nothing.json"))
+    (shop.root / "nothing.json").write_text('{"expectations": []}')
+    with pytest.raises(ConfigError, match=r"expected a suite with `expectations` in nothing\.json"):
+        load_rules(load_project(shop.root), "revenue")
+
+
+@both
+def test_a_column_that_is_younger_than_the_base_was_empty_there(shop: Shop) -> None:
+    """Iceberg shows a version with the columns of its time, and a new column makes no version."""
+    shop.spark.sql(f"ALTER TABLE {shop.revenue} ADD COLUMN margin DECIMAL(30,2)")
+    code = shop.root / "pipelines" / "revenue.py"
+    code.write_text(code.read_text().replace(".agg(", '.agg(F.sum("amount").cast("decimal(30,2)").alias("margin"), '))
+    declare(
+        shop,
+        "rules:\n  - sum: {column: margin, tolerance: 0%}\n  - sql: SELECT * FROM base WHERE margin IS NOT NULL\n"
+        "gates: {metrics: {margin: {sql: sum(margin), rises: 1%}}}",
+    )
+    control, run_id, verdict = verdict_of(shop)
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.checks
+    found = control.diff(run_id)
+    assert found.columns_changed.sentences() == []
+    assert {each.name: each.changed for each in found.columns} == {"revenue": 8, "margin": 8}
+    control.publish(run_id)
+    assert control.diff(run_id).rows == found.rows
+    control.undo(run_id)
 
 
 def test_only_its_own_types_fit_a_table_that_asks_for_them(shop: Shop) -> None:

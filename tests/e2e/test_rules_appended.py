@@ -7,10 +7,12 @@ from datetime import timedelta
 
 import pytest
 
+from backcast.model.canary import Canary, judged
 from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
+from backcast.model.states import RunState
 from backcast.model.verdict import Outcome
-from backcast.testing.orders import FIRST, Order, Orders
+from backcast.testing.orders import FIRST, Order, Orders, spread
 
 RULES = """\
 rules:
@@ -42,3 +44,46 @@ def test_rows_that_were_there_break_no_rule_but_uniqueness(
     assert [each["id"] for each in next(each for each in verdict.results if each.kind == "unique").samples] == ["1"]
     assert verdict.outcome is Outcome.REJECTED
     assert all(each.passed for each in verdict.checks if each.name != "unique id"), verdict.checks
+
+
+@pytest.mark.parametrize("table_format", TableFormat)
+def test_appended_rows_are_held_to_the_rules_after_their_publish(
+    new_orders: Callable[..., Orders], table_format: TableFormat
+) -> None:
+    """Whatever else is in the table, but for uniqueness."""
+    orders = new_orders(partitions=1, table_format=table_format)
+    orders.configure(pipeline=f"publish: {{mode: append}}\n{RULES}")
+    orders.send([Order(number, FIRST + timedelta(hours=number), "5.00") for number in (1, 2, 3)], partition=0)
+    control = orders.open()
+    run_id = control.plan(Request(pipeline="orders", offsets="earliest", requested_by="tests")).run_id
+    control.run(run_id)
+    control.publish(run_id)
+
+    def failing() -> set[str]:
+        seen = control.watch(run_id, once=True).newest
+        assert seen is not None
+        assert seen.rows == 3
+        assert {"range amount", "unique id", "rows orders", "key unique"} < {each.name for each in seen.checks}
+        return {each.name for each in seen.checks if not each.passed}
+
+    assert failing() == set()
+    orders.spark.sql(f"INSERT INTO {orders.table} VALUES (9, 'old', TIMESTAMP'2026-01-01', 1.00, DATE'2026-01-01')")
+    assert failing() == set()
+    orders.spark.sql(f"INSERT INTO {orders.table} VALUES (2, 'old', TIMESTAMP'2026-01-01', 9.00, DATE'2026-01-01')")
+    assert failing() == {"unique id"}
+
+
+def test_a_canary_counts_the_records_of_its_own_chunks(new_orders: Callable[..., Orders]) -> None:
+    orders = new_orders(partitions=1)
+    orders.configure(
+        pipeline="rules:\n  - rows: {input: orders}\n  - sql: SELECT id FROM orders EXCEPT SELECT id FROM stage"
+    )
+    orders.send(spread(3, 5), partition=0)
+    control = orders.open()
+    run_id = control.plan(orders.request("2026-01-01", "2026-01-04")).run_id
+    control.run(run_id, canary=Canary(number=1))
+    seen = judged(control.world.reader().events(run_id))
+    assert seen is not None
+    assert seen.outcome is Outcome.ACCEPTED
+    assert next(each.detail for each in seen.checks if each.name == "rows orders") == "5 rows, input orders has 5"
+    assert control.run(run_id).state is RunState.ACCEPTED

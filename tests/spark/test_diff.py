@@ -9,9 +9,11 @@ import pytest
 
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.diff import Comparison, DiffRules, RowSample, Tolerance
+from backcast.model.scope import EVERYTHING
 from backcast.model.time import Grain
 from backcast.ports.comparing import Comparing
 from backcast.spark.diff import SparkComparer
+from backcast.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -191,6 +193,42 @@ def test_a_tolerance_is_an_amount_or_a_share(spark: SparkSession) -> None:
     assert found.notes == ("the tolerance of x is not used: it is string, no number",)
 
 
+@pytest.mark.parametrize(("kind", "least"), [("int", -(2**31)), ("bigint", -(2**63)), ("decimal(38,0)", -(10**37))])
+def test_no_number_is_too_great_for_a_tolerance(spark: SparkSession, kind: str, least: int) -> None:
+    """The least number of a type has no positive one; the distance of two may not fit either."""
+    values = f"(1, CAST('{least}' AS {kind})), (2, CAST('{-least - 1}' AS {kind})) AS t(k, n)"
+    left, right = frame(spark, values), frame(spark, values).selectExpr("3 - k AS k", "n")
+    zero = frame(spark, values).selectExpr("k", f"CAST(0 AS {kind}) AS n")
+    for tolerance in (Tolerance(amount=1e-13), Tolerance(amount=0.5, relative=True)):
+        for other in (right, zero):
+            assert counts(compared(left, other, "k", {"tolerance": {"n": tolerance}})) == {"changed": 2}
+    far = compared(left, zero, "k", {"tolerance": {"n": Tolerance(amount=1e40)}})
+    assert counts(far) == {"tolerated": 2}
+
+
+def test_without_a_key_nothing_is_near(spark: SparkSession) -> None:
+    left, right = frame(spark, "(1.0) AS t(x)"), frame(spark, "(1.1) AS t(x)")
+    found = compared(left, right, "", {"tolerance": {"x": Tolerance(amount=1)}})
+    assert counts(found) == {"added": 1, "removed": 1}
+    assert found.notes == ("tolerances are not used: without a key rows cannot be paired",)
+
+
+ODD = ("backcast_part", "hash", "key_hash", "row", "v0", "s1", "a.b", "a`b", "ünï code", "select", "_change", "before")
+
+
+def test_columns_may_have_any_name(spark: SparkSession) -> None:
+    """Also one that we use ourselves, and be the key."""
+    names = ", ".join(f"`{name.replace('`', '``')}`" for name in ODD)
+    left = frame(spark, f"({', '.join('1' for _ in ODD)}), ({', '.join('2' for _ in ODD)}) AS t({names})")
+    right = frame(spark, f"({', '.join('1' for _ in ODD)}), ({', '.join('2' for _ in ODD[1:])}, 3) AS t({names})")
+    for key in (("a.b", "backcast_part"), ("_change",), ()):
+        found = SparkComparer().compare(left, right, Comparing(DiffRules(key=key)))
+        assert counts(found) == ({"changed": 1} if key else {"added": 1, "removed": 1})
+        assert {each.name for each in found.columns if each.moved} == {"before"}
+        rows = SparkComparer().changed_rows(left, right, Comparing(DiffRules(key=key)))
+        assert rows.count() == (1 if key else 2)
+
+
 def test_schema_changes_are_explained_and_rows_compared_over_what_is_common(spark: SparkSession) -> None:
     left = spark.sql(
         "SELECT 1 AS k, CAST(1.5 AS DECIMAL(4,1)) AS d, TIMESTAMP_NTZ'2025-01-01 00:00:00' AS at, 'x' AS name,"
@@ -213,6 +251,24 @@ def test_schema_changes_are_explained_and_rows_compared_over_what_is_common(spar
         "column day was string and is timestamp; compared as string",
         "column v was left out: values of type variant have no order and no digest",
     ]
+
+
+def test_nested_values_are_compared_over_the_fields_that_both_sides_have(spark: SparkSession) -> None:
+    """Fields that came, went, moved or changed their type, in a struct, an array and a map; null stays null."""
+    old, new = "named_struct('a', 1, 'b', 'x')", "named_struct('b', 'x', 'c', true, 'a', 1L)"
+    other = "named_struct('b', 'y', 'c', true, 'a', 1L)"
+    left = frame(spark, f"(1, {old}, array({old}), map('m', {old})), (2, null, null, null) AS t(k, s, l, m)")
+    values = f"(1, {new}, array({new}), map('m', {new})), (2, null, null, null) AS t(k, s, l, m)"
+    same = compared(left, frame(spark, values), "k")
+    assert same.summary() == "no row differs in what was compared"
+    assert same.columns_changed.sentences()[0] == (
+        "column s was struct<a:int,b:string> and is struct<b:string,c:boolean,a:bigint>;"
+        " compared as struct<a:bigint,b:string>"
+    )
+    found = compared(left, frame(spark, values.replace(new, other)), "k")
+    assert counts(found) == {"changed": 1}
+    assert [cell.column for cell in found.samples[0].cells] == ["s", "l", "m"]
+    assert found.samples[0].cells[0].before == "{1, x}"
 
 
 def test_masked_columns_are_compared_and_never_shown(spark: SparkSession) -> None:
@@ -266,6 +322,26 @@ def test_rows_without_a_time_are_a_part_of_their_own(spark: SparkSession) -> Non
             ("added", "null"),
             ("removed", "null"),
         ]
+
+
+def test_parts_are_cut_only_by_a_time_that_both_sides_have(spark: SparkSession) -> None:
+    """Dropped, renamed or of another type: rows are compared as one part, and somebody is told."""
+    left = frame(spark, "(1, 'a', DATE'2026-01-01'), (2, 'b', DATE'2026-01-02') AS t(k, x, day)")
+    right = left.selectExpr("k", "upper(x) AS x", "CAST(day AS TIMESTAMP) AS day")
+    for other in (right, right.drop("day"), right.withColumnRenamed("day", "date")):
+        for one, two in ((left, other), (other, left)):
+            found = compared(one, two, "k", by_time=(DAYS, Grain.DAY))
+            assert ([each.chunk for each in found.partitions], counts(found)) == (["all rows"], {"changed": 2})
+            assert found.notes == ("not cut by day: it is not date on both sides",)
+    assert counts(compared(left, right.drop("day"), by_time=(DAYS, Grain.DAY))) == {"added": 2, "removed": 2}
+
+
+def test_known_digests_are_not_used_for_columns_in_another_order(spark: SparkSession) -> None:
+    """The order of the columns is a part of a digest, and none of what a row means."""
+    left = frame(spark, "(1, 'a'), (2, 'b') AS t(k, x)")
+    right = left.select("x", "k")
+    known = SparkEngine().digests(right, {"all": EVERYTHING})
+    assert compared(left, right, "k", parts={"all": EVERYTHING}, known=known).count("same") == 1
 
 
 def test_without_a_common_column_nothing_crashes(spark: SparkSession) -> None:

@@ -224,11 +224,36 @@ def test_metrics_come_by_part_and_of_the_whole_even_if_parts_do_not_add_up(spark
         Metric(name="rows", sql="count(*)", falls=0.5, per=Per.PARTITION),
     ]
     scan = SparkRules().scan(frame(spark), PARTS, [], metrics)
-    assert scan.whole.numbers["middle"]["value"] == 2.5
-    assert [part.numbers["rows"]["value"] for part in scan.parts.values()] == [2, 2]
+    assert scan.whole.metrics["middle"] == 2.5
+    assert [part.metrics["rows"] for part in scan.parts.values()] == [2, 2]
     # Copies for the whole change neither counts nor digests of the parts.
     plain = SparkRules().scan(frame(spark), PARTS, [], [])
     assert [part.digest for part in scan.parts.values()] == [part.digest for part in plain.parts.values()]
+
+
+def test_a_metric_is_asked_of_nothing_but_the_rows_that_it_is_about(spark: SparkSession) -> None:
+    """On Tuesday, and among the rows that break the rule, nobody closed anything: no reason to divide by zero."""
+    share = Metric(name="share", sql="sum(amount) / count_if(status = 'closed')", falls=0.5)
+    scan = SparkRules().scan(frame(spark), PARTS, [rule("range", "amount", minimum="20"), rule("drift", "id")], [share])
+    assert scan.whole.metrics == {"share": 60}
+
+
+def test_a_metric_may_have_the_name_of_a_rule(spark: SparkSession) -> None:
+    asked = rule("range", "amount", minimum="20", name="amount")
+    metric = Metric(name="amount", sql="sum(amount)", falls=0.5, per=Per.PARTITION)
+    scan = SparkRules().scan(frame(spark), PARTS, [asked], [metric])
+    assert judge(asked, Facts(numbers_of(asked, scan))).failing_rows == 1
+    assert [part.metrics["amount"] for part in scan.parts.values()] == [30, 30]
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_a_sum_that_cannot_be_told_is_not_taken_for_a_smaller_one(spark: SparkSession, kind: str) -> None:
+    """Too great for its type, or not a number, in one of the groups that are added up."""
+    most = "CAST('99999999999999999999999999999999999999' AS DECIMAL(38,0))"
+    for value in (most, "double('NaN')"):
+        base = frame(spark, f"VALUES ('mon', {value}), ('mon', {value}), ('tue', 1) AS t(day, x)")
+        assert not judged(rule(kind, "x"), base, base).passed
+        assert not judged(rule(kind, "x", per=Per.PARTITION), base, base).passed
 
 
 EVERY_SCANNED = [

@@ -105,6 +105,16 @@ def test_the_screen_tells_rows_columns_and_samples() -> None:
         assert sentence in page, page
 
 
+def test_a_column_keeps_its_name_beside_wide_values() -> None:
+    """Moments give way first; numbers and deltas stay whole."""
+    moments = Values(nulls=0, min="2026-01-31 00:00:00", max="2026-02-01 00:00:00")
+    later = Values(nulls=1, min="2026-01-30 00:00:00")
+    at = ColumnDiff(name="updated_at", type="timestamp", changed=600, tolerated=1, base=moments, stage=later)
+    page = shown(render_diff(DIFF.model_copy(update={"columns": (*COLUMNS, at)})), width=80)
+    assert "updated_at" in page
+    assert "-99.50 (-10.0%)" in page
+
+
 def test_two_parts_are_named_on_the_screen() -> None:
     sides = [
         ComparedSide(dataset=name, table=f"lake.db.{name}", version="7", where=(f"dt={number}",))

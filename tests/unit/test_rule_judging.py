@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from backcast.model.digest import Digest
 from backcast.model.layer import Consequence, Layer
-from backcast.model.rule import Gates, Metric, Per, Rule, RuleKind
+from backcast.model.rule import Gates, Metric, Per, Rule, RuleKind, RuleResult
 from backcast.model.verdict import Check, Outcome, outcome_of
 from backcast.ports.rules import Bucket, Part, Scan
 from backcast.validate.drift import distance
@@ -18,7 +20,7 @@ from backcast.validate.rules import Facts, added, judge, percent
 
 def scan(*parts: tuple[int, str], **values: float | None) -> Scan:
     """Parts with so many rows and this digest, and metrics of the scope."""
-    whole = Part(numbers={name: {"value": value} for name, value in values.items()})
+    whole = Part(metrics=values)
     return Scan({str(at): Part(Digest(rows=rows, high=high)) for at, (rows, high) in enumerate(parts)}, whole)
 
 
@@ -59,6 +61,10 @@ def test_a_base_without_rows_trips_nothing() -> None:
         (-100.0, -51.0, False),
         (0.0, 0.0, False),
         (0.0, 1.0, True),
+        (0.0, -1.0, True),
+        (math.nan, 1.0, True),
+        (100.0, math.nan, True),
+        (100.0, math.inf, True),
     ],
 )
 def test_a_metric_that_falls_or_rises_by_its_share_needs_a_look(
@@ -70,7 +76,7 @@ def test_a_metric_that_falls_or_rises_by_its_share_needs_a_look(
 
 def test_a_metric_of_each_partition_names_those_that_moved() -> None:
     def parts(*values: float) -> Scan:
-        return Scan({f"d{at}": Part(Digest(rows=1), {"m": {"value": value}}) for at, value in enumerate(values)})
+        return Scan({f"d{at}": Part(Digest(rows=1), metrics={"m": value}) for at, value in enumerate(values)})
 
     gates = Gates(metrics=(Metric(name="m", sql="count(*)", falls=0.5, per=Per.PARTITION),))
     (result,) = judge_gates(gates, parts(10, 4, 10), parts(10, 10, 10), None)
@@ -92,6 +98,38 @@ def test_numbers_of_partitions_add_up_to_those_of_the_scope() -> None:
     parts: list[dict[str, Any]] = [{"rows": 2, "sum": 1.5, "newest": 7}, {"rows": 3, "sum": None, "newest": 5}]
     assert added(parts) == {"rows": 5, "sum": 1.5, "newest": 7}
     assert added([{"sum": None}, {"sum": None}]) == {"sum": None}
+
+
+def moved(before: Any, after: Any, **fields: Any) -> RuleResult:
+    rule = Rule(kind=RuleKind.SUM, name="r", columns=("x",), **fields)
+    return judge(rule, Facts({"": {"sum": after, "values": 2}}, {"": {"sum": before, "values": 2}}))
+
+
+def test_a_sum_is_compared_to_its_last_digit() -> None:
+    """Numbers that are one and the same in binary are two."""
+    assert moved(2**53, 2**53).passed
+    assert not moved(2**53, 2**53 + 1).passed
+    cents = Fraction(2**53, 100)
+    assert not moved(cents, cents + Fraction(1, 100)).passed
+    assert moved(Fraction(100), Fraction(129), tolerance=0.29).passed
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_what_cannot_be_compared_has_not_passed(wrong: float) -> None:
+    """One NaN among the rows of the base must not switch a rule off for good."""
+    for before, after, side in ((wrong, 1.0, "base"), (1.0, wrong, "stage"), (wrong, wrong, "base")):
+        result = moved(before, after)
+        assert (result.passed, result.detail) == (
+            False,
+            f"sum of x is no finite number on the {side}: nothing can be compared with it",
+        )
+        assert None in result.numbers.values()
+
+
+def test_a_share_of_rows_is_exactly_what_was_written() -> None:
+    rule = Rule(kind=RuleKind.RANGE, name="r", columns=("x",), minimum="0", tolerance=0.29)
+    assert judge(rule, Facts({"": {"rows": 100, "failing": 29}})).passed
+    assert not judge(rule, Facts({"": {"rows": 100, "failing": 30}})).passed
 
 
 def test_a_rule_has_the_layer_of_what_it_compares_with() -> None:

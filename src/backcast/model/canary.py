@@ -91,8 +91,7 @@ def chosen(events: Iterable[Event]) -> tuple[str, ...]:
 def part_of(manifest: Manifest, names: Sequence[str]) -> Manifest:
     """The manifest as if the run had these chunks alone: what of the stage can be judged before the rest is there.
 
-    Offsets of a log add up over all chunks only, and how new the newest row must be is known for the whole scope only:
-    nothing is said about either.
+    How new the newest row must be is known for the whole scope only: nothing is said about that.
     """
     plans = tuple(chunk for chunk in manifest.chunks if chunk.id in names)
     whole = manifest.scope
@@ -106,6 +105,5 @@ def part_of(manifest: Manifest, names: Sequence[str]) -> Manifest:
             "settings": manifest.settings.model_copy(
                 update={"rules": tuple(rule for rule in manifest.settings.rules if rule.kind is not RuleKind.FRESH)}
             ),
-            "inputs": tuple(pin.model_copy(update={"log": None}) for pin in manifest.inputs),
         }
     )

@@ -177,14 +177,15 @@ class Comparison(Document):
     def summary(self) -> str:
         """The rows in one sentence."""
         rows = self.rows
+        none = "no row differs" if self.columns_changed == SchemaDiff() else "no row differs in what was compared"
         if rows is None:
             differing = len(self.partitions) - self.count("same")
-            return f"{many(differing, 'chunk')} differ" if differing else "no row differs"
+            return f"{many(differing, 'chunk')} differ" if differing else none
         told = {"added": rows.added, "removed": rows.removed, "changed": rows.changed}
         parts = [f"{number:,} {word}" for word, number in told.items() if number]
         parts += [f"{rows.format_only:,} in format only"] if rows.format_only else []
         parts += [f"{rows.tolerated:,} within tolerance"] if rows.tolerated else []
-        return ", ".join(parts) or "no row differs"
+        return ", ".join(parts) or none
 
 
 class Diff(Comparison):

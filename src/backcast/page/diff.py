@@ -151,7 +151,9 @@ def _rows(found: Comparison) -> Html:
         where = ", ".join(f"{name}={_text(value)}" for name, value in sample.key.items())
         word = _WORDS.get(sample.change, sample.change)
         times = f" {sample.times:,} times" if sample.times > 1 else ""
-        rows.append((badge(word + times, _TONES[sample.change]), sample.chunk, where, _cells(sample)))
+        rows.append(
+            (badge(word + times, _TONES[sample.change]), tag("span", sample.chunk, class_="n"), where, _cells(sample))
+        )
     matched = found.rows
     by = "as multisets, a row as often as it occurs" if matched is None or matched.by == "rows" else "by key"
     return section("Rows", table(("", "chunk", "key", "values"), rows), note=f"a few of each kind, matched {by}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
 from backcast.model.digest import EMPTY, Digest
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from backcast.model.rule import Metric, Number, Rule
     from backcast.model.scope import Predicate
 
+Measure = int | float | Fraction | None
+"""A number exactly as it was measured; None where there was nothing to measure, NaN where it cannot be told."""
 Sample = dict[str, "str | None"]
 """Columns of one row with their values as text."""
 
@@ -32,10 +35,12 @@ class Part:
     """What was measured on one part of the rows."""
 
     digest: Digest = EMPTY
-    numbers: Mapping[str, Mapping[str, Number]] = field(default_factory=dict)
-    """By rule or metric: `rows` looked at, `failing` ones, `sum`, `newest`, `value` ..."""
+    numbers: Mapping[str, Mapping[str, Measure]] = field(default_factory=dict)
+    """By rule: `rows` looked at, `failing` ones, `sum`, `newest` ..."""
     buckets: Mapping[str, Mapping[int | None, Bucket]] = field(default_factory=dict)
     """Of drift rules: by number of the bucket, None for nulls. Numbers are in the order of the values if `ordered`."""
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    """By name, as they were measured; None where there was nothing to measure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,11 @@ def pandera(rule: Rule, schema: Any, rows: DataFrame) -> Complaint:
         model = isinstance(schema, type) and issubclass(schema, pa.DataFrameModel)
         if not model and not isinstance(schema, pa.DataFrameSchema):
             raise ConfigError(f"rule {rule.name!r}: expected a schema or model of pandera.pyspark in {rule.reference}")
-        found = schema.validate(check_obj=rows).pandera.errors
+        from pandera.config import config_context
+
+        # What the environment says about pandera may be meant for other programs: a rule is never left out.
+        with config_context(validation_enabled=True, validation_depth="SCHEMA_AND_DATA"):
+            found = schema.validate(check_obj=rows).pandera.errors
     problems = [
         f"{problem.get('column') or 'schema'}: {problem.get('check') or reason.lower()}"
         for kinds in found.values()
@@ -78,13 +82,19 @@ def great_expectations(rule: Rule, suite: Any, rows: DataFrame) -> Complaint:
 def _suite(rule: Rule, suite: Any, gx: Any) -> Any:
     if isinstance(suite, gx.ExpectationSuite):
         return suite
-    if not isinstance(suite, dict) or not isinstance(suite.get("expectations"), list):
-        raise ConfigError(f"rule {rule.name!r}: expected a suite with `expectations` in {rule.reference}")
+    check_suite(rule, suite)
     expectations = [
         {"type": each.get("type") or each.get("expectation_type"), "kwargs": each.get("kwargs", {})}
         for each in suite["expectations"]
     ]
     return gx.ExpectationSuite(name=str(suite.get("name") or rule.name), expectations=expectations)
+
+
+def check_suite(rule: Rule, suite: Any) -> None:
+    """Raises ConfigError for what is no suite as JSON, or one that expects nothing."""
+    expected = suite.get("expectations") if isinstance(suite, dict) else None
+    if not isinstance(expected, list) or not expected or not all(isinstance(each, dict) for each in expected):
+        raise ConfigError(f"rule {rule.name!r}: expected a suite with `expectations` in {rule.reference}")
 
 
 def _told(information: Any) -> list[dict[str, Any]]:

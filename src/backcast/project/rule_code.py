@@ -13,6 +13,7 @@ from backcast.ports.rules import Complaint, RuleFrames
 from backcast.project.loading import describe, user_line
 from backcast.project.modules import ProjectModules, hashes
 from backcast.project.problems import suggestion
+from backcast.project.rule_adapters import check_suite
 from backcast.project.sql import one_query
 from backcast.project.transform import Context
 
@@ -84,9 +85,11 @@ def _load_file(project: Project, rule: Rule) -> tuple[Any, dict[str, str]]:
     if not file.is_relative_to(project.root) or not file.is_file():
         raise ConfigError(f"rule {rule.name!r}: there is no file {rule.reference} in the project", hint=_FIX)
     try:
-        return json.loads(file.read_text(encoding="utf-8")), hashes(project.root, {file})
+        suite = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ConfigError(f"rule {rule.name!r}: {rule.reference} is no JSON: {error}", hint=_FIX) from None
+    check_suite(rule, suite)
+    return suite, hashes(project.root, {file})
 
 
 def _load_object(project: Project, rule: Rule) -> tuple[Any, dict[str, str]]:

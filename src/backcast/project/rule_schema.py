@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import timedelta
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -26,7 +27,7 @@ def _move(value: object) -> object:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f"expected a share such as 50%, got {value!r}")
-    return float(found[1]) / 100
+    return float(Decimal(found[1]) / 100)
 
 
 def _module(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, ValidationError, model_validator
@@ -52,7 +53,8 @@ def _share(value: object) -> object:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value) if isinstance(value, str) else None
     if found is None or float(found[1]) > 100:
         raise ValueError(f"expected a share such as 0.1%, got {value!r}")
-    return float(found[1]) / 100
+    # Exactly the share that was written: 0.7 divided by 100 is a little less than 0.007.
+    return float(Decimal(found[1]) / 100)
 
 
 def _duration(value: object) -> object:

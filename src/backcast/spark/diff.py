@@ -29,7 +29,7 @@ from backcast.spark.diff_rows import (
     with_net,
 )
 from backcast.spark.diff_samples import sampled
-from backcast.spark.diff_sides import HASH, KEY_HASH, PART, ROW, Sides
+from backcast.spark.diff_sides import HASH, KEY_HASH, PART, ROW, Sides, types_of
 from backcast.spark.diff_values import renamed, values_of
 from backcast.spark.digest import digest_of_row
 
@@ -104,7 +104,8 @@ def changed_rows(left: DataFrame, right: DataFrame, asked: Comparing) -> DataFra
     doubled = doubled_keys(here, there)
     once = [each.join(doubled, KEY_HASH, "left_anti") for each in (here, there)]
     twice = [each.join(doubled, KEY_HASH, "left_semi") for each in (here, there)]
-    return _keyed_frame(sides, *once).unionByName(_multiset_frame(sides, *twice))
+    # By position: a key may be called as one of the columns that we add.
+    return _keyed_frame(sides, *once).unionAll(_multiset_frame(sides, *twice))
 
 
 def _keyed_frame(sides: Sides, left: DataFrame, right: DataFrame) -> DataFrame:
@@ -147,18 +148,18 @@ def _keys(sides: Sides, row: Column) -> list[Column]:
 
 
 def _sides(left: DataFrame, right: DataFrame, asked: Comparing) -> Sides:
-    parts: Parts
+    parts: Parts = ByPredicate(asked.parts) if asked.parts else EVERY_ROW
     if asked.by_time is not None:
-        parts = ByTime(*asked.by_time)
-    else:
-        parts = ByPredicate(asked.parts) if asked.parts else EVERY_ROW
+        by_time = ByTime(*asked.by_time)
+        parts = by_time if by_time.can_cut(types_of(left), types_of(right)) else EVERY_ROW
     return Sides(left, right, align(left.schema, right.schema, asked.rules.ignored), parts, asked.rules)
 
 
 def _partitions(sides: Sides, known: Mapping[str, Digest] | None) -> list[PartitionDiff]:
-    """What is known of the right side serves only when it is compared exactly as it is stored."""
+    """What is known of the right side serves only when it is compared exactly as it is stored, column by column."""
     before = _digests(sides, sides.left)
     trusted = known is not None and sides.alignment.is_trivial and not sides.rules.ignored
+    trusted = trusted and sides.left.columns == sides.right.columns
     after = dict(known) if trusted and known is not None else _digests(sides, sides.right)
     names = sides.parts.order({*before, *after})
     return [PartitionDiff(chunk=name, base=before.get(name, EMPTY), stage=after.get(name, EMPTY)) for name in names]
@@ -210,6 +211,9 @@ def _notes(sides: Sides, asked: Comparing) -> list[str]:
     if asked.rules.key and not sides.key:
         lacking = ", ".join(name for name in asked.rules.key if name not in sides.schema.names)
         notes.append(f"not both sides have {lacking} of the key: rows are compared as multisets")
+    if asked.by_time is not None and sides.parts is EVERY_ROW:
+        column = asked.by_time[0]
+        notes.append(f"not cut by {column.column}: it is not {column.kind} on both sides")
     left_out = [name for name in sides.left.columns if name in asked.rules.ignored]
     if left_out:
         notes.append(f"not compared: {', '.join(left_out)}")
@@ -219,6 +223,8 @@ def _notes(sides: Sides, asked: Comparing) -> list[str]:
         for name in asked.rules.tolerance
         if name in kinds and not is_number(kinds[name])
     ]
+    if asked.rules.tolerance and not sides.key:
+        notes.append("tolerances are not used: without a key rows cannot be paired")
     if not sides.schema.names:
         notes.append("both sides have no column in common")
     return notes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
+    BooleanType,
     ByteType,
     DataType,
     DateType,
@@ -19,6 +20,7 @@ from pyspark.sql.types import (
     IntegralType,
     LongType,
     MapType,
+    NullType,
     NumericType,
     ShortType,
     StringType,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 _DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
 _WIDTH = (ByteType, ShortType, IntegerType, LongType)
 _MOMENTS = (DateType, TimestampNTZType, TimestampType)
-_TEXTUAL = (NumericType, DateType, TimestampType, TimestampNTZType)
+_TEXTUAL = (NumericType, BooleanType, DateType, TimestampType, TimestampNTZType)
 _MOST_DIGITS = 38
 
 
@@ -54,13 +56,12 @@ class Alignment:
         return self.changes == SchemaDiff()
 
     def columns(self, of: StructType) -> list[Column]:
-        """What to select of a side with that schema."""
+        """What to select of a side with that schema, in order."""
         own = {field.name: field.dataType for field in of.fields}
         picked = []
         for field in self.schema.fields:
             column = F.col(quote(field.name))
-            same = own[field.name] == field.dataType
-            picked.append(column if same else column.cast(field.dataType).alias(field.name))
+            picked.append(_as(column, own[field.name], field.dataType))
         return picked
 
 
@@ -92,6 +93,26 @@ def align(left: StructType, right: StructType, ignored: frozenset[str] = frozens
     )
 
 
+def _as(column: Column, kind: DataType, shared: DataType) -> Column:
+    """The value in the type that both sides can be compared in. Fields of structs are picked by their names."""
+    if kind.simpleString() == shared.simpleString():
+        return column
+    if isinstance(kind, StructType) and isinstance(shared, StructType):
+        own = {field.name: field.dataType for field in kind.fields}
+        picked = [_as(column.getField(each.name), own[each.name], each.dataType).alias(each.name) for each in shared]
+        return F.when(column.isNotNull(), F.struct(*picked))
+    if isinstance(kind, ArrayType) and isinstance(shared, ArrayType):
+        before, after = kind.elementType, shared.elementType
+        return F.transform(column, lambda each: _as(each, before, after))
+    if isinstance(kind, MapType) and isinstance(shared, MapType):
+        keys, values = (kind.keyType, shared.keyType), (kind.valueType, shared.valueType)
+        entries = F.transform(
+            F.map_entries(column), lambda each: F.struct(_as(each["key"], *keys), _as(each["value"], *values))
+        )
+        return F.map_from_entries(entries)
+    return column.cast(shared)
+
+
 def _only(of: dict[str, DataType], other: dict[str, DataType], ignored: frozenset[str]) -> tuple[NamedType, ...]:
     return tuple(
         NamedType(name=name, type=kind.simpleString())
@@ -104,6 +125,8 @@ def shared_type(left: DataType, right: DataType) -> DataType | None:
     """A type that holds the values of both without loss, or text where one side is text; None when there is none."""
     if left == right or left.simpleString() == right.simpleString():
         return left
+    if isinstance(left, NullType) or isinstance(right, NullType):
+        return right if isinstance(left, NullType) else left
     if isinstance(left, NumericType) and isinstance(right, NumericType):
         return _number(left, right)
     if isinstance(left, _MOMENTS) and isinstance(right, _MOMENTS):
@@ -142,11 +165,12 @@ def _nested(left: DataType, right: DataType) -> DataType | None:
     if isinstance(left, MapType) and isinstance(right, MapType):
         key, value = shared_type(left.keyType, right.keyType), shared_type(left.valueType, right.valueType)
         return None if key is None or value is None else MapType(key, value)
-    if isinstance(left, StructType) and isinstance(right, StructType) and left.names == right.names:
-        pairs = zip(left.fields, right.fields, strict=True)
-        kinds = [(one.name, shared_type(one.dataType, other.dataType)) for one, other in pairs]
-        if all(kind is not None for _, kind in kinds):
-            return StructType([StructField(name, kind) for name, kind in kinds if kind is not None])
+    if isinstance(left, StructType) and isinstance(right, StructType):
+        # What only one side has, or what cannot be compared, is left out: the types say so.
+        pairs = [(each.name, each.dataType, right[each.name].dataType) for each in left if each.name in right.names]
+        kinds = [(name, shared_type(one, other)) for name, one, other in pairs]
+        fields = [StructField(name, kind) for name, kind in kinds if kind is not None]
+        return StructType(fields) if fields else None
     return None
 
 

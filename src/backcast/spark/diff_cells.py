@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import DataType, DecimalType, FractionalType, IntegralType, MapType, StringType
+from pyspark.sql.types import DataType, IntegralType, MapType, StringType
 
 from backcast.model.diff import Tolerance
 from backcast.spark.diff_align import holds, is_number
@@ -35,21 +35,15 @@ def is_hashed(kind: DataType) -> bool:
 
 
 def _near(left: str, right: str, kind: DataType, tolerance: Tolerance) -> str:
-    if isinstance(kind, FractionalType) and not isinstance(kind, DecimalType):
-        distance, most = f"abs({left} - {right})", f"{tolerance.amount * _SLACK!r}D"
-    else:
-        distance, most = f"abs(try_subtract({left}, {right}))", _exact(tolerance.amount, kind)
-    if tolerance.relative:
-        greater = f"greatest(abs(CAST({left} AS DOUBLE)), abs(CAST({right} AS DOUBLE)))"
-        return f"coalesce(CAST({distance} AS DOUBLE) <= {tolerance.amount * _SLACK!r}D * {greater}, false)"
-    return f"coalesce({distance} <= {most}, false)"
-
-
-def _exact(amount: float, kind: DataType) -> str:
-    """Decimals and whole numbers are compared exactly: the amount as it was written."""
+    """How far apart they are is subtracted exactly; nothing of it may fail, however great the numbers are."""
     if isinstance(kind, IntegralType):
-        return f"{amount!r}D"
-    return f"CAST('{amount!r}' AS DECIMAL(38, 12))"
+        # The least number of a type has no positive one of the same type.
+        left, right = (f"CAST({each} AS DECIMAL(20, 0))" for each in (left, right))
+    distance = f"abs(CAST(try_subtract({left}, {right}) AS DOUBLE))"
+    most = f"{tolerance.amount * _SLACK!r}D"
+    if tolerance.relative:
+        most += f" * greatest(abs(CAST({left} AS DOUBLE)), abs(CAST({right} AS DOUBLE)))"
+    return f"coalesce({distance} <= {most}, false)"
 
 
 def spelled(text: str) -> str:

@@ -81,6 +81,13 @@ class ByTime:
     time: TimeColumn
     grain: Grain
 
+    def can_cut(self, left: Types, right: Types) -> bool:
+        """Whether both sides have the column, as what it is declared to be."""
+        column, kind = self.time.column, self.time.kind
+        if column not in left or left[column] != right.get(column):
+            return False
+        return kind in (TimeKind.STRING, TimeKind.INTEGER) or left[column] == kind
+
     @property
     def _is_date(self) -> bool:
         # Formatting a date for every row costs more than hashing all of the row.
@@ -88,8 +95,6 @@ class ByTime:
 
     def label(self, types: Types) -> str:
         name = quote(self.time.column)
-        if self.time.column not in types:
-            return text_literal(ALL)
         return name if self._is_date else self._text(name)
 
     def name(self, label: object) -> str | None:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, StructType
+from pyspark.sql.types import BinaryType, DataType, StructField, StructType
 
 from backcast.model.diff import MASK, DiffRules
 from backcast.spark.diff_align import Alignment
 from backcast.spark.diff_cells import is_hashed
 from backcast.spark.digest import digest_columns, row_hash
-from backcast.spark.predicates import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -52,16 +51,22 @@ class Sides:
     def key_positions(self) -> list[int]:
         return [self.schema.names.index(name) for name in self.key]
 
+    @property
+    def _values(self) -> StructType:
+        """What is compared, by position: a table's own names may be any, ours too."""
+        return StructType([StructField(value(at), each.dataType) for at, each in enumerate(self.schema.fields)])
+
     def aligned(self, side: DataFrame) -> DataFrame:
-        """The part, then the columns that are compared."""
+        """The part, then the columns that are compared, as `value` names them."""
         label = F.expr(self.parts.label(types_of(side))).alias(PART)
-        return side.select(label, *self.alignment.columns(side.schema))
+        columns = self.alignment.columns(side.schema)
+        return side.select(label, *(each.alias(value(at)) for at, each in enumerate(columns)))
 
     def hashed(self, side: DataFrame, *more: Column) -> DataFrame:
         """Part, hashes and values, and what else is wanted of the aligned row."""
-        keys = StructType([field for field in self.schema.fields if field.name in self.key])
-        whole = row_hash(self.schema)
-        values = [_comparable(field.name, field.dataType).alias(value(at)) for at, field in enumerate(self.schema)]
+        keys = StructType([self._values[at] for at in sorted(self.key_positions)])
+        whole = row_hash(self._values)
+        values = [_comparable(field.name, field.dataType).alias(field.name) for field in self._values.fields]
         return self.aligned(side).select(
             PART,
             whole.alias(HASH),
@@ -73,14 +78,14 @@ class Sides:
     def texts(self) -> Column:
         """Every cell as text, in order; masked ones are masked before they leave Spark."""
         cells = [
-            F.lit(MASK) if field.name in self.rules.masked else _text(F.col(quote(field.name)), field.dataType)
-            for field in self.schema.fields
+            F.lit(MASK) if field.name in self.rules.masked else _text(F.col(value(at)), field.dataType)
+            for at, field in enumerate(self.schema.fields)
         ]
         return F.array(*cells).alias(TEXTS)
 
     def whole(self) -> Column:
         """The row itself, as a struct."""
-        return F.struct(*(F.col(quote(name)) for name in self.schema.names)).alias(ROW)
+        return F.struct(*(F.col(value(at)).alias(name) for at, name in enumerate(self.schema.names))).alias(ROW)
 
     def restricted(self, names: list[str]) -> Sides:
         """Only rows of these parts; files of others need not be read."""
@@ -93,7 +98,7 @@ class Sides:
 
     def digests(self, side: DataFrame) -> DataFrame:
         """One row for each part that has rows: its name and the sums of its digest."""
-        return self.aligned(side).groupBy(PART).agg(*digest_columns(self.schema))
+        return self.aligned(side).groupBy(PART).agg(*digest_columns(self._values))
 
 
 def types_of(frame: DataFrame) -> dict[str, str]:
@@ -102,7 +107,7 @@ def types_of(frame: DataFrame) -> dict[str, str]:
 
 def _comparable(name: str, kind: DataType) -> Column:
     if not is_hashed(kind):
-        return F.col(quote(name))
+        return F.col(name)
     # The hash of a row with nothing but this column: maps as sorted entries.
     return row_hash(StructType().add(name, kind))
 

@@ -17,6 +17,7 @@ from pyspark.sql.types import (
 )
 
 from backcast.model.diff import Values
+from backcast.spark.diff_sides import value
 from backcast.spark.digest import HIGH, LOW, ROWS, digest_of_row, row_hash, sums_of
 from backcast.spark.predicates import quote
 
@@ -32,15 +33,14 @@ _ORDERED = (NumericType, DateType, TimestampType, TimestampNTZType)
 
 def values_of(sides: Sides, names: list[str]) -> list[dict[str, Values]]:
     """Of these columns, on the left and on the right; each side is read once, and nothing but these columns of it."""
-    kinds = {field.name: field.dataType for field in sides.schema.fields}
-    wanted = {name: kinds[name] for name in names}
+    wanted = {field.name: (at, field.dataType) for at, field in enumerate(sides.schema.fields) if field.name in names}
     return [_of_side(sides.aligned(side), wanted, sides.rules.masked) for side in (sides.left, sides.right)]
 
 
-def _of_side(rows: DataFrame, wanted: dict[str, DataType], masked: frozenset[str]) -> dict[str, Values]:
+def _of_side(rows: DataFrame, wanted: dict[str, tuple[int, DataType]], masked: frozenset[str]) -> dict[str, Values]:
     told: list[Column] = []
-    for at, (name, kind) in enumerate(wanted.items()):
-        column = F.col(quote(name))
+    for name, (at, kind) in wanted.items():
+        column = F.col(value(at))
         told.append(F.count_if(column.isNull()).alias(f"nulls{at}"))
         if name in masked:
             continue
@@ -53,7 +53,7 @@ def _of_side(rows: DataFrame, wanted: dict[str, DataType], masked: frozenset[str
     measures = ("nulls", "sum", "mean", "min", "max")
     return {
         name: Values(**{each: row[f"{each}{at}"] for each in measures if f"{each}{at}" in row})
-        for at, name in enumerate(wanted)
+        for name, (at, _) in wanted.items()
     }
 
 

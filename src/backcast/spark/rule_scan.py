@@ -8,9 +8,11 @@ row, which are grouped on their own in the same job.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +28,14 @@ from backcast.spark.rule_conditions import PART, broken, column, looked_at, part
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
-    from backcast.model.rule import Number
     from backcast.model.scope import Predicate
+    from backcast.ports.rules import Measure
 
 _COPY, _COPIES, _BUCKET, _LABEL = "backcast_copy", "backcast_copies", "backcast_bucket", "backcast_label"
 _MASK, _BITS = "backcast_mask", 60
 _OWN, _BY_PART, _WHOLE, _FIRST_DRIFT = 0, 1, 2, 3
 _CATEGORIES = 1024
 _LONGEST_LABEL = 60
-_MOST_EXACT = 2**53
 NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 TEMPORAL = ("date", "timestamp", "timestamp_ntz")
 
@@ -79,16 +80,19 @@ class _Asked:
             for name, each in _measures(rule, self.types).items()
         ]
 
-    def numbers(self, row: Row) -> dict[str, dict[str, Number]]:
+    def numbers(self, row: Row) -> dict[str, dict[str, Measure]]:
         """What one group of rows tells about each rule."""
         rows = row[ROWS]
         masks = [row[f"{_MASK}_{at}"] or 0 for at in range(-(-len(self.bits) // _BITS))]
-        found: dict[str, dict[str, Number]] = {rule.name: {"rows": rows} for rule in self.rules}
+        found: dict[str, dict[str, Measure]] = {rule.name: {"rows": rows} for rule in self.rules}
         for at, bit in enumerate(self.bits):
             found[bit.rule][bit.measure] = rows if masks[at // _BITS] >> at % _BITS & 1 else 0
         for number, rule in enumerate(self.rules):
             own = found[rule.name]
-            own |= {name: row[f"r{number}_{name}"] for name in _measures(rule, self.types)}
+            own |= {name: _exact(row[f"r{number}_{name}"]) for name in _measures(rule, self.types)}
+            if own.get("values") and own["sum"] is None:
+                # Greater than its type can hold: what it is added to cannot be told either.
+                own["sum"] = math.nan
             if rule.kind is RuleKind.NOT_NULL and "failing" not in own:
                 own["failing"] = rows if any(own[f"nulls of {name}"] for name in rule.columns) else 0
         return found
@@ -117,20 +121,27 @@ def scan(
         masks = [F.when(F.col(_COPY) == _OWN, mask) for mask in masks]
     counted = digest_columns(rows.schema) if digests else [F.count(F.lit(1)).alias(ROWS)]
     more = [F.min(_LABEL).alias(_LABEL)] if len(copies) > 1 else []
-    more += [F.expr(each.sql).cast("double").alias(f"m{number}") for number, each in enumerate(metrics)]
+    more += [_metric(each).alias(f"m{number}") for number, each in enumerate(metrics)]
     grouped = numbered.groupBy(*keys, *(mask.alias(f"{_MASK}_{at}") for at, mask in enumerate(masks)))
     found = grouped.agg(*counted, *asked.aggregates(), *more).collect()
     return _read(found, list(parts), asked, digests=digests)
+
+
+def _metric(metric: Metric) -> Column:
+    """Only of the rows that it is about: a share can be without a denominator in any other group of them."""
+    own = _BY_PART if metric.per is Per.PARTITION else _WHOLE
+    return F.when(F.col(_COPY) == own, F.expr(metric.sql).cast("double"))
 
 
 def _read(found: list[Row], names: list[str], asked: _Asked, *, digests: bool) -> Scan:
     copied = bool(found) and _COPY in found[0]
     drifts = {number: rule.name for number, rule in asked.drifts()}
     digest = dict.fromkeys(names, EMPTY)
-    numbers: dict[str, dict[str, dict[str, Number]]] = {
+    numbers: dict[str, dict[str, dict[str, Measure]]] = {
         name: {rule.name: {"rows": 0} for rule in asked.rules} for name in ("", *names)
     }
     buckets: dict[str, dict[str, dict[int | None, Bucket]]] = {name: {} for name in ("", *names)}
+    metrics: dict[str, dict[str, float | None]] = {name: {} for name in ("", *names)}
     for row in found:
         copy = row[_COPY] if copied else _OWN
         if copy is None or row[PART] is None:
@@ -141,17 +152,16 @@ def _read(found: list[Row], names: list[str], asked: _Asked, *, digests: bool) -
             for rule, own in asked.numbers(row).items():
                 numbers[name][rule] = _joined(numbers[name][rule], own)
         elif copy in (_BY_PART, _WHOLE):
-            told = {each.name: {"value": row[f"m{number}"]} for number, each in enumerate(asked.metrics)}
-            numbers[name] |= told
+            metrics[name] = {each.name: row[f"m{number}"] for number, each in enumerate(asked.metrics)}
         else:
             buckets[name].setdefault(drifts[copy], {})[row[_BUCKET]] = Bucket(row[ROWS], row[_LABEL] or "")
     ordered = {rule.name for _, rule in asked.drifts() if _is_ordered(asked.types[rule.column])}
-    made = {name: Part(digest.get(name, EMPTY), _plain(each), buckets[name]) for name, each in numbers.items()}
+    made = {name: Part(digest.get(name, EMPTY), each, buckets[name], metrics[name]) for name, each in numbers.items()}
     return Scan({name: made[name] for name in names}, made[""], frozenset(ordered))
 
 
-def _joined(one: dict[str, Number], other: dict[str, Number]) -> dict[str, Number]:
-    """The numbers of two groups of rows as those of both; Spark's own numbers, so that sums stay exact."""
+def _joined(one: dict[str, Measure], other: dict[str, Measure]) -> dict[str, Measure]:
+    """The numbers of two groups of rows as those of both."""
     found = dict(one)
     for name, value in other.items():
         before = found.get(name)
@@ -160,10 +170,6 @@ def _joined(one: dict[str, Number], other: dict[str, Number]) -> dict[str, Numbe
         else:
             found[name] = max(before, value) if name == "newest" else before + value
     return found
-
-
-def _plain(numbers: dict[str, dict[str, Number]]) -> dict[str, dict[str, Number]]:
-    return {name: {measure: plain(value) for measure, value in each.items()} for name, each in numbers.items()}
 
 
 def _copies(asked: _Asked) -> list[Column]:
@@ -241,13 +247,6 @@ def _within(where: Column | None, value: Column) -> Column:
     return value if where is None else F.when(where, value)
 
 
-def plain(value: Any) -> Number:
-    """A number that canonical JSON can hold exactly as it is; None for what is no number."""
-    if value is None or isinstance(value, bool):
-        return None if value is None else int(value)
-    if isinstance(value, Decimal) and value == value.to_integral_value() and abs(value) < _MOST_EXACT:
-        return int(value)
-    if isinstance(value, int) and abs(value) < _MOST_EXACT:
-        return value
-    number = float(value)
-    return number if number - number == 0 else None
+def _exact(value: Any) -> Measure:
+    """Sums of whole numbers and decimals stay as they are, however long."""
+    return Fraction(value) if isinstance(value, Decimal) else value

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from backcast.model.layer import Consequence, Layer
 from backcast.model.rule import Gates, Metric, Number, PartResult, Per, RuleResult
 from backcast.model.words import many
 from backcast.ports.rules import Scan
-from backcast.validate.rules import percent
+from backcast.validate.rules import percent, plain
 
 
 def changed_parts(stage: Scan, base: Scan) -> list[str]:
@@ -42,17 +43,15 @@ def _share(name: str, most: float, changed: int, total: int, noun: str, *, fresh
 
 def _metric(metric: Metric, stage: Scan, base: Scan) -> RuleResult:
     if metric.per is Per.SCOPE:
-        after, before = stage.whole.numbers, base.whole.numbers
-        value, was = after.get(metric.name, {}).get("value"), before.get(metric.name, {}).get("value")
+        value, was = stage.whole.metrics.get(metric.name), base.whole.metrics.get(metric.name)
         passed, detail = _moved(metric, was, value)
-        return _result(f"metric {metric.name}", passed, detail, {"base": was, "stage": value})
+        return _result(f"metric {metric.name}", passed, detail, plain({"base": was, "stage": value}))
     wrong: dict[str, tuple[str, Mapping[str, Number]]] = {}
     for name, part in stage.parts.items():
-        value = part.numbers.get(metric.name, {}).get("value")
-        was = base.parts[name].numbers.get(metric.name, {}).get("value")
+        value, was = part.metrics.get(metric.name), base.parts[name].metrics.get(metric.name)
         passed, detail = _moved(metric, was, value)
         if not passed:
-            wrong[name] = (detail, {"base": was, "stage": value})
+            wrong[name] = (detail, plain({"base": was, "stage": value}))
     total = many(len(stage.parts), "partition")
     if not wrong:
         return _result(f"metric {metric.name}", passed=True, detail=f"in each of {total}", numbers={})
@@ -67,13 +66,15 @@ def _metric(metric: Metric, stage: Scan, base: Scan) -> RuleResult:
     return result.model_copy(update={"failing_partitions": len(wrong), "partitions": parts})
 
 
-def _moved(metric: Metric, was: Number, value: Number) -> tuple[bool, str]:
+def _moved(metric: Metric, was: float | None, value: float | None) -> tuple[bool, str]:
     if was is None:
         return True, f"the base has none, now {_number(value)}"
     now = value or 0
+    if not (math.isfinite(was) and math.isfinite(now)):
+        return False, f"{_number(was)} became {_number(value)}, and how far that is nobody can tell"
     move = (now - was) / abs(was) if was else 0.0
-    falls = metric.falls is not None and was != now and -move >= metric.falls
     # From nothing to something is more than any share.
+    falls = metric.falls is not None and was != now and (-move >= metric.falls if was else now < 0)
     rises = metric.rises is not None and was != now and (move >= metric.rises if was else now > 0)
     moved = f" ({move:+.1%})" if was else ""
     limits = [(falls, "a fall", metric.falls), (rises, "a rise", metric.rises)]
@@ -81,9 +82,11 @@ def _moved(metric: Metric, was: Number, value: Number) -> tuple[bool, str]:
     return not (falls or rises), f"{_number(was)} became {_number(value)}{moved}{asked}"
 
 
-def _number(value: Number) -> str:
+def _number(value: float | None) -> str:
     if value is None:
         return "nothing"
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else "infinity"
     return f"{int(value):,}" if float(value).is_integer() else f"{value:,.4g}"
 
 

@@ -6,6 +6,7 @@ that break a rule.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ALL_ROWS = "all rows"
+_KIND = re.compile(r"([^:\[\]]{1,60}(:\w+)?: )?\w+(Error|Exception)\b(: \[[A-Z0-9_.]+\])?")
+"""`checks.py:16: ValueError`, `judging the rules: SparkNumberFormatException: [CAST_INVALID_INPUT]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def judging_of(
 
     def outside() -> DataFrame:
         every = frozenset(file.path for file in target.files(base, EVERYTHING).files)
-        return target.read_files(base, every - removed, EVERYTHING)
+        return target.read_files(base, every - removed - added, EVERYTHING)
 
     return Judging(
         run_id=run_id,
@@ -166,17 +169,26 @@ def measure(judging: Judging) -> Measured:
         if base is not None:
             noticed = judge_gates(gates, scan, base, _changed_rows(judging, scan, base))
     except ChunkFailed as error:
-        found = {rule.name: failed(rule, error.message) for rule in scanned}
+        why = _why(error, settings.masked)
+        found = {rule.name: failed(rule, why) for rule in scanned}
         if gates != NO_GATES:
-            noticed = [failed(Rule(kind=RuleKind.SQL, name="gates"), error.message)]
+            noticed = [failed(Rule(kind=RuleKind.SQL, name="gates"), why)]
     for rule in rules:
         if rule.kind in OWN_JOB:
             try:
                 found[rule.name] = _alone(judging, rule)
             except ChunkFailed as error:
-                found[rule.name] = failed(rule, error.message)
+                found[rule.name] = failed(rule, _why(error, settings.masked))
     results = (*_with_samples(judging, [found[rule.name] for rule in rules]), *noticed)
     return Measured(scan if digests else None, results)
+
+
+def _why(error: ChunkFailed, masked: tuple[str, ...]) -> str:
+    """What code or Spark says about a value may quote it: where columns are masked, only what kind of error it is."""
+    if not masked:
+        return error.message
+    kind = _KIND.match(error.message)
+    return f"{kind[0] if kind else 'it failed'}; its message is not kept, because it may hold masked values"
 
 
 def failed(rule: Rule, why: str, failing: int | None = None) -> RuleResult:
@@ -198,7 +210,7 @@ def _scanned(judging: Judging, rule: Rule, scan: Scan, base: Scan | None) -> Rul
     if rule.kind is RuleKind.DRIFT and base is not None:
         return judge(rule, Facts({}, distances=distances_of(rule, scan, base)), masked)
     if rule.kind is RuleKind.ROWS:
-        source: dict[str, int | float | None] = {"source": _input_rows(judging, rule)}
+        source = {"source": _input_rows(judging, rule)}
         return judge(rule, Facts({"": added([*numbers.values(), source])}), masked)
     before = None if base is None or rule.kind not in AGAINST_BASE else numbers_of(rule, base)
     return judge(rule, Facts(numbers, before, ends=judging.ends()), masked)

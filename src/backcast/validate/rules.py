@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 from backcast.model.rule import BY_ROW, Number, PartResult, Per, Rule, RuleKind, RuleResult
 from backcast.model.words import many
-from backcast.ports.rules import Bucket, Scan
+from backcast.ports.rules import Bucket, Measure, Scan
 from backcast.validate.drift import Distance, distance
 
-Numbers = Mapping[str, Number]
-Judged = tuple[bool, str, dict[str, Number]]
+Numbers = Mapping[str, Measure]
+Judged = tuple[bool, str, dict[str, Measure]]
 _MOST_PARTS = 20
+_MOST_EXACT = 2**53
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EVERYTHING = ""
 
@@ -39,9 +42,9 @@ def numbers_of(rule: Rule, scan: Scan) -> dict[str, Numbers]:
     return dict(by_part) if rule.per is Per.PARTITION else {_EVERYTHING: added(list(by_part.values()))}
 
 
-def added(parts: list[Numbers]) -> dict[str, Number]:
+def added(parts: list[Numbers]) -> dict[str, Measure]:
     """Counts and sums are added, of moments the newest is taken; what is unknown everywhere stays so."""
-    found: dict[str, Number] = {}
+    found: dict[str, Measure] = {}
     for part in parts:
         for name, value in part.items():
             before = found.get(name)
@@ -84,11 +87,13 @@ def judge(rule: Rule, facts: Facts, masked: tuple[str, ...] = ()) -> RuleResult:
         consequence=rule.severity,
         passed=not wrong,
         detail=_sentence(rule, by_unit, wrong),
-        numbers=by_unit[_EVERYTHING][2] if _EVERYTHING in by_unit else added([each[2] for each in by_unit.values()]),
+        numbers=plain(
+            by_unit[_EVERYTHING][2] if _EVERYTHING in by_unit else added([each[2] for each in by_unit.values()])
+        ),
         failing_rows=failing,
         failing_partitions=len(wrong) if rule.per is Per.PARTITION else 0,
         partitions=tuple(
-            PartResult(chunk=name, numbers=each[2])
+            PartResult(chunk=name, numbers=plain(each[2]))
             for name, each in list(wrong.items())[:_MOST_PARTS]
             if rule.per is Per.PARTITION
         ),
@@ -106,7 +111,7 @@ def _sentence(rule: Rule, units: Mapping[str, Judged], wrong: Mapping[str, Judge
 
 def _by_row(rule: Rule, facts: Facts, unit: str, numbers: Numbers) -> Judged:
     failing, rows = int(numbers.get("failing") or 0), int(numbers.get("rows") or 0)
-    passed = failing <= rule.tolerance * rows
+    passed = failing <= _tolerance(rule) * rows
     told = {**numbers, "rows": rows, "failing": failing}
     if not failing:
         return True, f"{many(rows, 'row')}{f', {facts.against}' if facts.against else ''}", told
@@ -150,7 +155,7 @@ def _unique(rule: Rule, facts: Facts, unit: str, numbers: Numbers) -> Judged:
 
 def _rows(rule: Rule, facts: Facts, unit: str, numbers: Numbers) -> Judged:
     rows, source = int(numbers.get("rows") or 0), int(numbers.get("source") or 0)
-    passed = abs(rows - source) <= rule.tolerance * source
+    passed = abs(rows - source) <= _tolerance(rule) * source
     told = f"{many(rows, 'row')}, input {rule.input} has {source:,}"
     return (
         passed,
@@ -163,7 +168,7 @@ def _fresh(rule: Rule, facts: Facts, unit: str, numbers: Numbers) -> Judged:
     newest, end = numbers.get("newest"), facts.ends[unit]
     if newest is None:
         return False, f"no {rule.column} at all", {"newest": None}
-    moment = _EPOCH + timedelta(microseconds=newest)
+    moment = _EPOCH + timedelta(microseconds=int(newest))
     behind = end - moment
     passed = behind.total_seconds() <= (rule.within_seconds or 0)
     told = f"newest {rule.column} is {moment:%Y-%m-%d %H:%M} UTC, "
@@ -175,23 +180,34 @@ def _fresh(rule: Rule, facts: Facts, unit: str, numbers: Numbers) -> Judged:
 def _compared(rule: Rule, facts: Facts, unit: str, numbers: Numbers) -> Judged:
     """Sum or mean against the base's. Where the base has no value there is nothing to compare with."""
     after, before = _value(rule, numbers), _value(rule, (facts.base or {}).get(unit, {}))
-    told: dict[str, Number] = {"stage": after, "base": before}
+    told: dict[str, Measure] = {"stage": after, "base": before}
     name = f"{rule.kind} of {rule.column}"
     if before is None:
         return True, f"{name} is {_short(after)}, the base has none", told
     if after is None:
         return False, f"{name} was {_short(before)}, the stage has none", told
-    passed = abs(after - before) <= rule.tolerance * abs(before)
-    moved = f" ({(after - before) / abs(before):+.1%})" if before else ""
-    text = f"{name} was {_short(before)}, is {_short(after)}{moved}"
+    for side, value in (("base", before), ("stage", after)):
+        if not math.isfinite(value):
+            return False, f"{name} is no finite number on the {side}: nothing can be compared with it", told
+    was, moved = abs(Fraction(before)), Fraction(after) - Fraction(before)
+    passed = abs(moved) <= _tolerance(rule) * was
+    share = f" ({float(moved / was):+.1%})" if was else ""
+    text = f"{name} was {_short(before)}, is {_short(after)}{share}"
     return passed, text + ("" if passed else f", {percent(rule.tolerance)} may move"), told
 
 
-def _value(rule: Rule, numbers: Numbers) -> Number:
-    total, values = numbers.get("sum"), numbers.get("values") or 0
+def _value(rule: Rule, numbers: Numbers) -> Measure:
+    total, values = numbers.get("sum"), numbers.get("values")
     if total is None or not values:
         return None
-    return total if rule.kind is RuleKind.SUM else total / values
+    if rule.kind is RuleKind.SUM:
+        return total
+    return total / values if isinstance(total, float) else Fraction(total) / int(values)
+
+
+def _tolerance(rule: Rule) -> Fraction:
+    """As it was written: 29 of 100 rows are 29%, which in binary they are not."""
+    return Fraction(str(rule.tolerance))
 
 
 def _drift(rule: Rule, found: Distance | None, masked: tuple[str, ...]) -> Judged:
@@ -202,7 +218,7 @@ def _drift(rule: Rule, found: Distance | None, masked: tuple[str, ...]) -> Judge
     if found.distance:
         label = "***" if rule.column in masked else found.label
         text += f", most of all {label}: {percent(found.before)} to {percent(found.after)}"
-    numbers: dict[str, Number] = {"distance": round(found.distance, 6)}
+    numbers: dict[str, Measure] = {"distance": round(found.distance, 6)}
     return passed, text + ("" if passed else f"; {percent(rule.tolerance)} may"), numbers
 
 
@@ -228,10 +244,24 @@ def percent(share: float) -> str:
     return "<0.1%" if text == "0%" and share > 0 else text
 
 
-def _short(value: Number) -> str:
+def _short(value: Measure) -> str:
     if value is None:
         return "unknown"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1 else f"{value:,.2f}"
+    if value == int(value):
+        return f"{int(value):,}"
+    number = float(value)
+    return f"{number:,.4g}" if abs(number) < 1 else f"{number:,.2f}"
+
+
+def plain(numbers: Numbers) -> dict[str, Number]:
+    """As canonical JSON can hold them: what is no number is None."""
+    return {name: _plain(value) for name, value in numbers.items()}
+
+
+def _plain(value: Measure) -> Number:
+    if value is None or not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) and -_MOST_EXACT < value < _MOST_EXACT else float(value)
 
 
 def _span(length: timedelta) -> str:

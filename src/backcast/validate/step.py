@@ -52,6 +52,8 @@ class Validation:
     events: tuple[Event, ...] = ()
     again: Again | None = None
     """Chunks that are computed a second time."""
+    whole: bool = True
+    """False of a canary: offsets of a log add up over all chunks only, so nothing is said about them."""
 
 
 def validate(validation: Validation) -> Verdict:
@@ -75,7 +77,7 @@ def validate(validation: Validation) -> Verdict:
         *([] if digests else [_merged(validation) if merges else _observed(validation)]),
         *([] if manifest.scope.exact else [_files(validation, net)]),
         *([] if by_chunk else _added(validation, net, measured.scan)),
-        *_offsets(validation),
+        *(_offsets(validation) if validation.whole else []),
         *_keys(validation, net),
         *_live_rows(validation),
         *_computed_twice(validation, digests),

@@ -57,7 +57,7 @@ class WatchingVerbs(Verbs):
                 publication=publication,
                 target=self.world.target(run.dataset),
                 engine=self.world.engine(),
-                rules=lambda version: live_rules(self.world, run.run_id, version),
+                rules=lambda version, files: live_rules(self.world, run.run_id, version, files),
                 now=self.world.clock.now(),
             )
         )

@@ -14,6 +14,8 @@ from backcast.cli.render.words import number
 from backcast.model.diff import Cell, ColumnDiff, Comparison, RowSample, Values
 
 _LONGEST = 60
+_NAME = 6
+"""So much of a column's name is shown in any case."""
 _MARKS = {
     "changed": ("~", CAREFUL),
     "added": ("+", GOOD),
@@ -28,15 +30,16 @@ def schema_lines(sentences: Sequence[str]) -> list[RenderableType]:
     return [text((each, CAREFUL)) for each in sentences]
 
 
-def columns_table(shown: Sequence[ColumnDiff], sides: tuple[str, str]) -> RenderableType:
+def columns_table(moved: Sequence[ColumnDiff], sides: tuple[str, str]) -> RenderableType:
     """One line for each column; what moved as a whole stands below those that are numbers."""
-    keyed = any(each.changed is not None for each in shown)
-    formats = any(each.format_only for each in shown)
-    near = any(each.tolerated for each in shown)
+    keyed = any(each.changed is not None for each in moved)
+    formats = any(each.format_only for each in moved)
+    near = any(each.tolerated for each in moved)
     heads = [*(["CHANGED"] if keyed else []), *(["FORMAT"] if formats else []), *(["NEAR"] if near else [])]
     right = frozenset({*heads, "NULLS", *sides, "DELTA"})
-    table = columns("COLUMN", *heads, "NULLS", "", *sides, "DELTA", right=right, shrink=frozenset({"COLUMN"}))
-    for each in shown:
+    table = columns("COLUMN", *heads, "NULLS", "", *sides, "DELTA", right=right, shrink=frozenset({"COLUMN", *sides}))
+    table.columns[0].min_width = min(max(len(each.name) for each in moved), _NAME)
+    for each in moved:
         counts = [
             *([_count(each.changed, CAREFUL)] if keyed else []),
             *([_count(each.format_only, "")] if formats else []),
@@ -68,10 +71,19 @@ def _moves(each: ColumnDiff) -> list[tuple[RenderableType, ...]]:
     if each.base is None or each.stage is None:
         return []
     return [
-        (text((name, QUIET)), shown(before), shown(after), _delta(before, after))
+        (text((name, QUIET)), _cut(before), _cut(after), _delta(before, after))
         for name in ("sum", "mean", "min", "max")
         if (before := _value(each.base, name)) != (after := _value(each.stage, name))
     ]
+
+
+def _cut(value: str | None) -> Text:
+    """A number is shown whole. A moment loses its end where there is no room: the days come first."""
+    cell = text(shown(value))
+    if as_number(value) is None:
+        return flexible(cell)
+    cell.no_wrap = True
+    return cell
 
 
 def _value(values: Values, name: str) -> str | None:

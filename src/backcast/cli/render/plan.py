@@ -82,7 +82,9 @@ def rule_lines(manifest: Manifest) -> list[RenderableType]:
     warn = [rule.name for rule in rules if rule.severity is Consequence.WARN]
     block = [rule.name for rule in rules if rule.severity is not Consequence.WARN]
     noticed = [f"metric {each.name}" for each in gates.metrics]
-    noticed += [name.replace("_", " ") for name in ("changed_rows", "changed_partitions") if getattr(gates, name)]
+    noticed += [
+        name.replace("_", " ") for name in ("changed_rows", "changed_partitions") if getattr(gates, name) is not None
+    ]
     found = [("rule", "rejects", "reject", block), ("rule", "warns", "warn", warn)]
     found.append(("gate", "asks for a look", "ask for a look", noticed))
     return [

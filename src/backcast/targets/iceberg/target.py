@@ -21,6 +21,7 @@ from backcast.model.table import (
 )
 from backcast.ports import Turn, no_turn
 from backcast.spark.iceberg.reader import IcebergReader
+from backcast.spark.predicates import to_column
 from backcast.targets.iceberg import carry as carrying
 from backcast.targets.iceberg import change as folding
 from backcast.targets.iceberg import commits, live, publish
@@ -34,6 +35,17 @@ if TYPE_CHECKING:
 
 class IcebergTarget(IcebergReader):
     """A table under management. Only `commit` changes what its readers see; none of it alters a table property."""
+
+    def read(self, version: str | None, predicate: Predicate) -> DataFrame:
+        """With today's columns: the newest version may be older than the newest change of the schema."""
+        rows = super().read(version, predicate)
+        with self._errors("reading"):
+            today = self._handle.spark.table(self._handle.quoted)
+        if version is None or rows.dtypes == today.dtypes:
+            return rows
+        paths = frozenset(file.path for file in self.files(version, predicate).files)
+        found = self.read_files(version, paths, predicate)
+        return found.where(to_column(predicate, dict(found.dtypes))) if predicate.clauses else found
 
     def open_stage(self, stage: Stage, scope: Predicate | None = EVERYTHING) -> None:
         """A branch holds the whole table at no cost, so the scope is of no interest."""
