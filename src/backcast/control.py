@@ -38,6 +38,7 @@ from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
 from backcast.publish.landed import problem_on_record
 from backcast.publish.step import refuse_unaccepted
+from backcast.recorded import require_history
 from backcast.run.lease import HeldLease, acquire, living_workers
 from backcast.run.worker import TAKES_PART
 from backcast.spark.gateway import jvm_errors
@@ -192,8 +193,10 @@ class ControlPlane(ApprovingVerbs, AttestingVerbs, CheckingVerbs, ComparingVerbs
         if run.state is RunState.PUBLISHED:
             return self._done_before(run)
         refuse_unaccepted(run)
-        if run.state in (RunState.ACCEPTED, RunState.UNDONE):
+        if run.state in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
             require_approval(self.world, run)
+            require_history(self.world.reader(), run)
+        if run.state in (RunState.ACCEPTED, RunState.UNDONE):
             require_confirmation(self.world, run, yes=yes)
         with self._held(run.run_id) as lease:
             publication = HeldRun(self.world, run.run_id, lease, on_progress).publish()

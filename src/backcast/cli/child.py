@@ -111,7 +111,7 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
         case "kafka-window":
             return control.kafka_window(given["topic"], given["event_time"], to_end=given["to_end"])
         case "verify-witness":
-            return control.witnesses(given["dataset"], tuple(given["versions"]))
+            return control.witnesses(given["dataset"], given["run"], tuple(given["versions"]))
         case "check":
             return control.check(given["dataset"], start=given["start"], end=given["end"])
         case "compare":

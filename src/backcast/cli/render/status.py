@@ -118,9 +118,9 @@ def _approvals(status: Status, now: datetime) -> list[RenderableType]:
         comment = f": {each.comment}" if each.comment else ""
         how = "OS user" if each.how == "os-user" else each.how
         lines.append(text(("✓ ", GOOD), f"{each.by} as {each.role}{comment}", (f"  {how}, {ago(each.at, now)}", QUIET)))
-    late = {each.role: each for each in found.expired}
     for role in found.missing:
-        said = f"{role}: {late[role].by}'s approval has expired" if role in late else f"{role} is missing"
+        why = found.why_missing(role)
+        said = f"{role}: {why}" if why else f"{role} is missing"
         lines.append(text(("✗ ", BAD), said))
     if found.refused is not None:
         lines.append(text(("✗ ", BAD), f"rejected by {found.refused.by}: {found.refused.comment}"))
