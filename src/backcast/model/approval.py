@@ -45,6 +45,12 @@ class Approval(Document):
     at: datetime
     expires_at: datetime | None = None
 
+    @property
+    def known_by(self) -> str:
+        """How the person was recognised, in words."""
+        known = "OS user" if self.how == "os-user" else f"{self.how} on account {self.account}"
+        return known if self.login in (None, self.account) else f"{known}, logged in as {self.login}"
+
 
 class Approvals(Document):
     """Where the approval of a run stands."""
@@ -88,7 +94,7 @@ def approvals(
 
     Of several words of one person, or of one account, the newest counts, if its role is one that the person `holds`.
     """
-    said = [_read(event) for event in events if event.name in (GIVEN, REFUSED)]
+    said = [(event.name, approval_of(event)) for event in events if event.name in (GIVEN, REFUSED)]
     refused = next((each for name, each in said if name == REFUSED and each.manifest == manifest), None)
     words = [each for name, each in said if name == GIVEN and each.manifest == manifest]
     newest = [each for place, each in enumerate(words) if not any(same(other, each) for other in words[place + 1 :])]
@@ -142,9 +148,10 @@ def as_data(
     return data if expires_at is None else {**data, "expires_at": expires_at.isoformat()}
 
 
-def _read(event: Event) -> tuple[str, Approval]:
+def approval_of(event: Event) -> Approval:
+    """What somebody said, as the event of it tells."""
     data = {key: event.data.get(key) for key in Approval.model_fields if key != "at"}
-    return event.name, Approval.model_validate({**data, "at": event.at})
+    return Approval.model_validate({**data, "at": event.at})
 
 
 def _expiry(approval: Approval, need: ApprovalNeed) -> datetime:
