@@ -10,11 +10,12 @@ from backcast.model.archiving import REFERENCE
 from backcast.model.need import ApprovalNeed, stricter
 from backcast.model.policy import need_under, reach_of
 from backcast.model.states import OPEN_STATES, RunState
+from backcast.recorded import state_told
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from backcast.model.approval import Person
+    from backcast.model.approval import Approval, Person
     from backcast.model.manifest import Manifest
     from backcast.model.report import Status
     from backcast.model.run import Run
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
 _WAITING = (RunState.PLANNED, RunState.APPROVED, RunState.ACCEPTED)
 
 
-def need_of(world: World, manifest: Manifest) -> ApprovalNeed | None:
-    """What the plan recorded and what the policy says now, whichever asks for more."""
+def need_of(world: World, manifest: Manifest, staged_rows: int = 0) -> ApprovalNeed | None:
+    """What the plan recorded and what the policy says now, whichever asks for more.
+
+    A run that staged more rows than were expected needs whoever a plan of that size would have needed.
+    """
     planned, policy = manifest.approval, world.policy()
     if policy is None or asks_nobody(manifest):
         return planned
     reach = planned.reach if planned is not None else reach_of(manifest, None, whole_table=False)
-    reach = reach.model_copy(update={"tier": _tier(world, manifest) or reach.tier})
+    found = {"tier": _tier(world, manifest) or reach.tier, "rows": max(reach.rows, staged_rows)}
+    reach = reach.model_copy(update=found)
     if planned is not None:
         return stricter(planned, need_under(policy, reach, planned.planned_by))
     # Without a policy nobody looked whether it is the whole table: it is held to what either would need.
@@ -41,7 +46,7 @@ def need_of(world: World, manifest: Manifest) -> ApprovalNeed | None:
 
 def planner(person: Person) -> tuple[str, ...]:
     """How the manifest remembers who planned."""
-    return tuple(dict.fromkeys((person.name, person.account)))
+    return tuple(dict.fromkeys((person.name, person.account, person.login or person.account)))
 
 
 def asks_nobody(manifest: Manifest) -> bool:
@@ -49,10 +54,20 @@ def asks_nobody(manifest: Manifest) -> bool:
     return manifest.code.transform == REFERENCE
 
 
+def need_of_run(world: World, reader: RunReader, run: Run) -> ApprovalNeed | None:
+    """What the run needs, by its plan and by what it staged."""
+    verdict = reader.verdict(run.run_id)
+    return need_of(world, reader.manifest(run.run_id), 0 if verdict is None else verdict.rows)
+
+
 def standing(world: World, reader: RunReader, run: Run, now: datetime | None) -> Approvals:
     """Who has agreed to the run and who is missing, at that time."""
-    manifest = reader.manifest(run.run_id)
-    return approvals(need_of(world, manifest), reader.events(run.run_id), run.manifest_sha256, now)
+    need, policy = need_of_run(world, reader, run), world.policy()
+
+    def holds(said: Approval) -> bool:
+        return policy is None or said.role in policy.roles_of(said.by, said.how, said.account)
+
+    return approvals(need, reader.events(run.run_id), run.manifest_sha256, now, holds)
 
 
 def require_approval(world: World, run: Run) -> Approvals:
@@ -62,7 +77,7 @@ def require_approval(world: World, run: Run) -> Approvals:
     readers may see it already, and nobody could approve it any more.
     """
     reader = world.reader()
-    if run.state is RunState.PUBLISHING:
+    if run.state is RunState.PUBLISHING and state_told(reader.events(run.run_id)) == run.state:
         recorded = reader.manifest(run.run_id).approval
         found = approvals(recorded, reader.events(run.run_id), run.manifest_sha256, None)
     else:
@@ -78,8 +93,7 @@ def require_approval(world: World, run: Run) -> Approvals:
             hint="plan again, and ask who can write to the store",
         )
     if found.missing:
-        late = {each.role: each for each in found.expired}
-        said = [f"{role} ({late[role].by}'s approval has expired)" if role in late else role for role in found.missing]
+        said = [f"{role} ({why})" if (why := found.why_missing(role)) else role for role in found.missing]
         raise NotApproved(
             f"run {run.run_id} is not approved: {' and '.join(said)} must agree",
             hint=how_to_approve(run.run_id, found.missing),
@@ -99,7 +113,7 @@ def require_no_refusal(reader: RunReader, run: Run) -> None:
 def with_approvals(world: World, status: Status) -> Status:
     """The status with who has agreed; and with what to type next, where somebody has yet to."""
     run = status.run
-    need = need_of(world, status.manifest)
+    need = need_of_run(world, world.reader(), run)
     if need is None or not (need.roles or need.notify):
         return status
     if status.manifest.approval is None and run.state not in OPEN_STATES:
@@ -110,13 +124,17 @@ def with_approvals(world: World, status: Status) -> Status:
     changes: dict[str, object] = {"approvals": found}
     if found.missing and run.state in _WAITING and status.holder is None:
         changes["next_command"] = f"backcast approve {run.run_id} --as {found.missing[0]}"
-        where = "planned" if run.state is RunState.PLANNED else f"{run.state}, but approvals have expired"
+        where = "planned" if run.state is RunState.PLANNED else f"{run.state}, but approvals {_lacking(found)}"
         changes["because"] = f"{where}; {' and '.join(found.missing)} must agree first"
     policy = world.policy()
     if run.state is RunState.REVIEW and policy is not None:
         role = (policy.review or tuple(policy.roles))[0]
         changes["next_command"] = f"backcast approve {run.run_id} --as {role} --comment WHY"
     return status.model_copy(update=changes)
+
+
+def _lacking(found: Approvals) -> str:
+    return "have expired" if found.expired else "no longer count" if found.lapsed else "are missing"
 
 
 def how_to_approve(run_id: str, missing: tuple[str, ...]) -> str:
@@ -129,7 +147,7 @@ def require_confirmation(world: World, run: Run, *, yes: bool) -> None:
     """Raises InvalidRequest where the policy wants a person to say it twice."""
     if yes:
         return
-    need = need_of(world, world.reader().manifest(run.run_id))
+    need = need_of_run(world, world.reader(), run)
     if need is not None and need.confirm:
         raise InvalidRequest(f"the policy wants run {run.run_id} to be confirmed", hint="add --yes")
 

@@ -39,6 +39,7 @@ from backcast.plan.step import Planning, make_manifest
 from backcast.publish import clean
 from backcast.publish.landed import problem_on_record
 from backcast.publish.step import refuse_unaccepted
+from backcast.recorded import require_history
 from backcast.replaying import planned_with
 from backcast.run.lease import HeldLease, acquire, living_workers
 from backcast.run.worker import TAKES_PART
@@ -220,8 +221,10 @@ class ControlPlane(
         if run.state is RunState.PUBLISHED:
             return self._done_before(run)
         refuse_unaccepted(run)
-        if run.state in (RunState.ACCEPTED, RunState.UNDONE):
+        if run.state in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
             require_approval(self.world, run)
+            require_history(self.world.reader(), run)
+        if run.state in (RunState.ACCEPTED, RunState.UNDONE):
             require_confirmation(self.world, run, yes=yes)
         with self._held(run.run_id) as lease, self._freezing.frozen(run):
             publication = HeldRun(self.world, run.run_id, lease, on_progress).publish()

@@ -27,6 +27,7 @@ from backcast.publish.decide import RestageNeeded
 from backcast.publish.job import PublishJob
 from backcast.publish.step import publish as publish_step
 from backcast.publish.undo import undo as undo_step
+from backcast.recorded import require_history
 from backcast.replaying import input_of, record_replay, transform_of
 from backcast.run import drift, restage, worker
 from backcast.run.compute import Compute
@@ -224,6 +225,7 @@ class HeldRun:
         run = runs.run(self.run_id)
         if run.state in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
             require_approval(self.world, run)
+            require_history(runs, run)
         try:
             with self._in_turn():
                 return publish_step(self._publish_job(), runs.verdict(self.run_id))

@@ -58,6 +58,7 @@ def test_every_console_block_shows_what_comes_out(shell: Shell, tour: str) -> No
 def test_so_do_those_of_a_project_with_the_policy_of_the_guide(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy and the request are those that `docs/approval.md` shows."""
     monkeypatch.setattr("backcast.project.people.os_user", lambda: "ana")
+    monkeypatch.setattr("backcast.project.people.login_user", lambda: "ana")
     follow(shell, [ROOT / "docs" / "commands" / "init.md"])
     guide = (ROOT / "docs" / "approval.md").read_text()
     files = dict(re.findall(r"```yaml\n# (\S+)\n(.*?)```", guide, re.DOTALL)[::-1])

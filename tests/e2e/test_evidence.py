@@ -34,7 +34,10 @@ def test_the_table_witnesses_the_history_of_a_publish_and_of_its_undo(shop: Shop
     run = control.run(control.plan(shop.request("2026-01-03", "2026-01-05")).run_id)
     control.diff(run.run_id)
     control.diff(run.run_id)
+    staged = bundle(control.evidence(run.run_id))
+    assert confirmed(staged, verify(staged), control.witnesses("revenue", run.run_id, ()))
     made = control.publish(run.run_id)
+    published = bundle(control.evidence(run.run_id))
     undone = control.undo(made.run_id)
     control.note(made.run_id, "taken back: the shops had already been told")
     archive = bundle(control.evidence(made.run_id), SigningKey.read(private, "a test"))
@@ -46,13 +49,17 @@ def test_the_table_witnesses_the_history_of_a_publish_and_of_its_undo(shop: Shop
     assert (diff["data"]["summary"], diff["data"]["rows_before"]) == ("4 changed", 4), "looked at twice, kept once"
     (touch,) = control.explain("revenue", partition="2026-01-03").runs
     assert [(chunk.before, chunk.rows) for chunk in touch.chunks] == [(2, 2)]
-    told = control.witnesses("revenue", found.published)
+    told = control.witnesses("revenue", made.run_id, found.published)
     events = control.logs(made.run_id)
     for witness, name in zip(told.versions, ("state.publishing", "state.undoing"), strict=True):
         event = events[int(witness.properties[WITNESS_NUMBER]) - 1]
         assert (event.sha256, event.name) == (witness.properties[WITNESS], name)
         assert event.account
-    assert len(confirmed(archive, found, told)) == 2
+    assert confirmed(archive, found, told)[2:] == ("it knows of no other publish or undo of this run",)
+    for hiding in (staged, published):
+        older = verify(hiding)
+        with pytest.raises(NotVerified, match=rf"made version .*{undone.undo_version} of .* does not tell"):
+            confirmed(hiding, older, control.witnesses("revenue", older.run_id, older.published))
 
     manifest = control.evidence(made.run_id).manifest
     with open_store(f"sqlite:///{tmp_path}/rewritten.db") as other:
@@ -62,7 +69,7 @@ def test_the_table_witnesses_the_history_of_a_publish_and_of_its_undo(shop: Shop
     with pytest.raises(NotVerified, match="another history"):
         confirmed(forged, verify(forged), told.model_copy(update={"versions": told.versions[:1]}))
     with pytest.raises(Drifted):
-        control.witnesses("revenue", ("123456789",))
+        control.witnesses("revenue", made.run_id, ("123456789",))
 
 
 def test_what_became_of_every_offset_of_a_topic_is_part_of_the_evidence(new_orders: Callable[..., Orders]) -> None:
@@ -83,5 +90,5 @@ def test_what_became_of_every_offset_of_a_topic_is_part_of_the_evidence(new_orde
     (piece,) = control.explain("orders_by_day", partition="2026-01").seen
     assert (piece.run_id, piece.beside) == (None, (made.run_id,)), "it added to what is there, and replaced nothing"
     assert "10 rows" in run_page(evidence)
-    (told,) = control.witnesses("orders_by_day", (made.version,)).versions
+    (told,) = control.witnesses("orders_by_day", made.run_id, (made.version,)).versions
     assert told.properties["backcast.inputs"].startswith(f"kafka:{orders.topic}@0=0..")

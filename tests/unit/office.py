@@ -48,6 +48,7 @@ class Office:
     @contextmanager
     def door(self, account: str = "ann", later: timedelta = timedelta()) -> Iterator[ControlPlane]:
         self.monkeypatch.setattr("backcast.project.people.os_user", lambda: account)
+        self.monkeypatch.setattr("backcast.project.people.login_user", lambda: None)
         control = ControlPlane(Wiring(load_project(self.root, environ={}), LateClock(later)))
         try:
             yield control

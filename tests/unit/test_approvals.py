@@ -19,9 +19,16 @@ def need(*roles: str, **changes: object) -> ApprovalNeed:
 
 
 def said(
-    by: str, role: str, *, name: str = GIVEN, minute: int = 0, account: str | None = None, manifest: str = "m"
+    by: str,
+    role: str,
+    *,
+    name: str = GIVEN,
+    minute: int = 0,
+    account: str | None = None,
+    manifest: str = "m",
+    login: str | None = None,
 ) -> Event:
-    person = Person(name=by, how="os-user" if account is None else "token", account=account or by)
+    person = Person(name=by, how="os-user" if account is None else "token", account=account or by, login=login)
     at = NOW + timedelta(minutes=minute)
     data = as_data(person, role, "fine", manifest, "p", at + timedelta(hours=1))
     return Event(run_id="r", number=1, at=at, name=name, data=data, previous="", sha256="")
@@ -43,6 +50,8 @@ def test_one_person_is_never_two_whoever_they_say_they_are() -> None:
     assert state(both, said("ann", "manager"), said("ann", "data-lead")).missing == ("manager",)
     shared = said("ann", "manager", account="ops"), said("bob", "data-lead", account="ops")
     assert state(both, *shared).missing == ("manager",)
+    by_sudo = said("ann", "manager", login="ann"), said("bob", "data-lead", login="ann")
+    assert state(both, *by_sudo).missing == ("manager",)
     apart = said("ann", "manager", account="ops"), said("bob", "data-lead", account="dba")
     assert state(both, *apart).complete
 

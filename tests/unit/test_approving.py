@@ -16,7 +16,7 @@ from backcast.model.archiving import REFERENCE
 from backcast.model.manifest import LivePolicy, Manifest
 from backcast.model.states import RunState
 from backcast.project.tokens import token_hash
-from backcast.testing.samples import sample_manifest
+from backcast.testing.samples import sample_manifest, sample_verdict
 from tests.unit.office import TWO, Office, open_office
 from tests.unit.projects import GOOD
 
@@ -130,6 +130,36 @@ def test_a_policy_that_became_stricter_counts_and_one_that_became_weaker_does_no
     assert "director must agree" in office.refused(other).message
     with pytest.raises(NotApproved, match="the project has no policy any more"):
         office.approve("dan", other)
+
+
+def test_who_no_longer_holds_the_role_does_not_count_any_more(office: Office) -> None:
+    """Also not who held it only for a moment, in a policy file that was put back afterwards."""
+    office.policy("matrix: [{needs: [manager]}]\n", roles="{manager: [bob, mallory]}")
+    run = office.approve("mallory", office.planned())
+    assert run.state is RunState.APPROVED
+    office.policy("matrix: [{needs: [manager]}]\n", roles="{manager: [bob]}")
+    assert "mallory no longer holds that role" in office.refused(run).message
+    with office.door() as control:
+        status = control.status(run.run_id)
+    assert status.because == "approved, but approvals no longer count; manager must agree first"
+    run = office.moved(office.approve("bob", run), RunState.RUNNING, RunState.STAGED, RunState.ACCEPTED)
+    office.policy("matrix: [{needs: [manager]}]\n", roles="{manager: [cat]}")
+    assert "bob no longer holds that role" in office.refused(run, "publish").message
+
+
+def test_more_rows_than_were_expected_need_who_would_have_been_needed(office: Office) -> None:
+    """What was approved is a run of that size: live rows, or a wrong estimate, do not make it another one."""
+    office.policy("matrix: [{needs: [manager]}, {when: {rows: '> 5000'}, needs: [director]}]\n")
+    run = office.approve("bob", office.planned())
+    assert run.state is RunState.APPROVED
+    run = office.moved(run, RunState.RUNNING, RunState.STAGED)
+    with office.door() as control:
+        control.world.store().runs.save_verdict(sample_verdict(run.run_id).model_copy(update={"rows": 5001}))
+    run = office.moved(run, RunState.ACCEPTED)
+    assert "director must agree" in office.refused(run, "publish").message
+    assert office.approve("dan", run).state is RunState.ACCEPTED
+    with office.door() as control:
+        assert control.approvals(run.run_id).complete
 
 
 def test_a_plan_from_before_the_policy_is_held_to_it(office: Office) -> None:

@@ -170,6 +170,10 @@ def test_whoever_holds_a_key_cannot_make_contradictions_pass(evidence: Evidence)
         (forged(notes_json=b"[]"), "notes.json"),
         (forged(approvals_json=canonical([evidence.events[0].as_json()])), "approvals.json"),
         (forged(verdicts_json=b"[]"), "verdicts.json"),
+        (forged(code_json=contents(evidence)["code.json"].replace(b"4.0.5", b"4.0.4")), "other code"),
+        (forged(code_json=contents(evidence)["code.json"].replace(b"0000", b"0001", 1)), "other code"),
+        (forged(run_json=b'{"state":"published",' + contents(evidence)["run.json"][1:]), "run.json is not in the form"),
+        (forged(**{"../run_json": b"{}"}), "would not stay in its folder"),
         (forged(manifest_json=evidence.manifest.canonical().replace(b"time zone", b"zone time")), "not the plan"),
     ):
         with pytest.raises(NotVerified, match=reason):

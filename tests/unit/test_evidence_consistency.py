@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -94,16 +95,19 @@ def test_a_history_that_tells_of_other_versions_is_found(store: SqlStore) -> Non
 ANN, BOB = (Person(name=name, how="os-user", account=f"{name}@host") for name in ("ann", "bob"))
 
 
-def asking(*roles: str) -> Manifest:
+def asking(*roles: str, **changed: object) -> Manifest:
     reach = Reach(
         days=3, rows=1, cost=None, mode=PublishMode.REPLACE, kind=Kind.RESTATEMENT, tier=None, whole_table=False
     )
-    need = ApprovalNeed(roles=roles, expires_seconds=3600, reach=reach)
+    need = ApprovalNeed(roles=roles, expires_seconds=86_400, reach=reach).model_copy(update=changed)
     return sample_manifest().model_copy(update={"approval": need})
 
 
-def approve(store: SqlStore, run: Run, person: Person, role: str, manifest: str | None = None) -> None:
-    data = as_data(person, role, "fine", manifest or run.manifest_sha256, "0" * 64, run.created_at)
+def approve(
+    store: SqlStore, run: Run, person: Person, role: str, manifest: str | None = None, hours: float = 24
+) -> None:
+    expires = run.created_at + timedelta(hours=hours)
+    data = as_data(person, role, "fine", manifest or run.manifest_sha256, "0" * 64, expires)
     store.runs.record(run.run_id, "approval.given", **data)
 
 
@@ -131,6 +135,48 @@ def test_a_run_that_started_without_a_role_or_with_one_account_in_two_is_found(s
         checked(store, started)
 
 
+ANN_ELSEWHERE = Person(name="ann", how="token", account="ops@host")
+ANN_BY_SUDO = Person(name="bob", how="os-user", account="bob@host", login="ann@host")
+
+
+@pytest.mark.parametrize(
+    ("second", "changed", "hours", "told"),
+    [
+        (ANN_ELSEWHERE, {}, 24, "without the approval of lead"),
+        (ANN_BY_SUDO, {}, 24, "without the approval of lead"),
+        (BOB, {"own_runs": False, "planned_by": ("bob",)}, 24, "without the approval of owner"),
+        (BOB, {}, -2, "without the approval of owner"),
+        (BOB, {"expires_seconds": -7200}, 24, "without the approval of lead, owner"),
+    ],
+    ids=["one person on two accounts", "one login on two accounts", "an own run", "expired", "expired by the plan"],
+)
+def test_an_approval_that_does_not_count_is_none_in_the_evidence_either(
+    store: SqlStore, second: Person, changed: dict[str, object], hours: float, told: str
+) -> None:
+    run = store.runs.create(asking("lead", "owner", **changed))
+    approve(store, run, ANN, "lead")
+    approve(store, run, second, "owner", hours=hours)
+    with pytest.raises(NotVerified, match=told):
+        checked(store, start(store, run))
+
+
+def test_a_publish_after_the_approval_expired_or_against_a_refusal_is_found(store: SqlStore) -> None:
+    """By somebody who does not ask for approvals: the run began with them, and was published without."""
+    run = store.runs.create(asking("lead"))
+    approve(store, run, ANN, "lead")
+    approved = accepted_run(store, asking("lead"))
+    approve(store, run, ANN, "lead", hours=-2)
+    assert checked(store, approved).state == "accepted", "one that expires meanwhile does not stop the run"
+    with pytest.raises(NotVerified, match="was published without the approval of lead"):
+        checked(store, publish(store, approved))
+    refused = store.runs.create(asking("lead", "owner"))
+    approve(store, refused, ANN, "lead")
+    approve(store, refused, BOB, "owner")
+    store.runs.record(refused.run_id, "approval.refused", **as_data(BOB, "owner", "no", refused.manifest_sha256, "0"))
+    with pytest.raises(NotVerified, match="bob had rejected it"):
+        checked(store, start(store, refused))
+
+
 def test_an_approval_of_another_plan_is_found(store: SqlStore) -> None:
     run = store.runs.create(asking("lead"))
     approve(store, run, ANN, "lead", manifest="9" * 64)
@@ -149,8 +195,11 @@ def test_the_table_confirms_a_history_and_finds_one_that_was_written_anew(store:
         table="lake.db.orders", uuid="uuid-of-lake.db.orders", versions=(Witness(version="81", properties=says),)
     )
     archive = bundle(attest(store.runs, run.run_id))
-    (said,) = confirmed(archive, verify(archive), told)
+    said, alone = confirmed(archive, verify(archive), told)
     assert f"event {publishing}" in said
+    assert alone == "it knows of no other publish or undo of this run"
+    with pytest.raises(NotVerified, match=r"made version 819 of .*, which the bundle does not tell"):
+        confirmed(archive, verify(archive), told.model_copy(update={"others": ("819",)}))
 
     with open_store(f"sqlite:///{tmp_path}/rewritten.db", account="mallory@host-2") as other:
         forged = bundle(attest(other.runs, published_run(other, manifest).run_id))

@@ -44,11 +44,12 @@ AS_SOMEBODY = """
 import codecs, os, sys
 from backcast.cli.dispatch import dispatch
 os.umask(0)
-uid, arguments = int(sys.argv[1]), sys.argv[2:]
+uid, login, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
 # All that the command loads, loaded while the files of this Python can be read.
 dispatch(["status", arguments[1], *arguments[-2:]])
 import backcast.cli.commands.approve, backcast.cli.render.status, backcast.cli.render.error
 codecs.lookup("utf-16be")
+open("/proc/self/loginuid", "w").write(login)
 os.setgroups([])
 os.setgid(uid)
 os.setuid(uid)
@@ -56,11 +57,11 @@ sys.exit(dispatch(arguments))
 """
 
 
-def typed(account: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of that account, whose variables say that it is root."""
-    uid = str(pwd.getpwnam(account).pw_uid)
+def typed(account: str, login: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of that account, whose variables say that it is root, after a login as somebody."""
+    uids = [str(pwd.getpwnam(name).pw_uid) for name in (account, login)]
     return subprocess.run(
-        [sys.executable, "-P", "-c", AS_SOMEBODY, uid, *arguments, "--project", str(folder)],
+        [sys.executable, "-P", "-c", AS_SOMEBODY, *uids, *arguments, "--project", str(folder)],
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "USER": "root", "LOGNAME": "root"},
         capture_output=True,
         text=True,
@@ -79,10 +80,13 @@ def test_two_accounts_are_two_people_and_one_is_not(shared: Path) -> None:
     control.world.close()
     open_to_all(shared)
 
-    again = typed(pwd.getpwuid(0).pw_name, shared, "approve", run.run_id, "--as", "data-lead")
+    again = typed(os_user(), os_user(), shared, "approve", run.run_id, "--as", "data-lead")
     assert again.returncode == 3, again
     assert "must be another person" in again.stderr
-    other = typed(OTHER, shared, "approve", run.run_id, "--as", "data-lead", "--comment", "me too")
+    by_sudo = typed(OTHER, os_user(), shared, "approve", run.run_id, "--as", "data-lead")
+    assert by_sudo.returncode == 3, by_sudo
+    assert f"from the OS account {os_user()} that {OTHER} uses too" in by_sudo.stderr
+    other = typed(OTHER, OTHER, shared, "approve", run.run_id, "--as", "data-lead", "--comment", "me too")
     assert other.returncode == 0, other.stderr
 
     control = open_project(shared)

@@ -165,6 +165,7 @@ def test_a_hash_fits_its_token_and_no_other() -> None:
 
 def known_as(monkeypatch: pytest.MonkeyPatch, account: str) -> None:
     monkeypatch.setattr("backcast.project.people.os_user", lambda: account)
+    monkeypatch.setattr("backcast.project.people.login_user", lambda: None)
 
 
 def test_an_account_has_the_roles_that_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

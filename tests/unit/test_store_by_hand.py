@@ -1,4 +1,4 @@
-"""A store that somebody edits by hand: no evidence is made of it, and no run starts on the strength of it."""
+"""A store that somebody edits by hand: no evidence is made of it, and nothing starts or is published because of it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from backcast.errors import NotApproved, NotVerified
 from backcast.model.run import Run
 from backcast.model.states import RunState
 from backcast.store import open_store
-from backcast.testing.lives import accepted_run, published_run
+from backcast.testing.lives import accepted_run, published_run, staged_run
+from backcast.testing.samples import sample_verdict
 from tests.unit.office import Office, open_office
+from tests.unit.projects import GOOD
 
 
 def by_hand(folder: Path, statement: str) -> None:
@@ -90,3 +92,38 @@ def test_an_approval_that_was_written_into_the_store_counts_for_nothing(office: 
     refused = office.refused(run)
     assert isinstance(refused, NotApproved)
     assert "changed by another hand" in refused.message
+
+
+def test_an_expired_approval_does_not_count_again_because_somebody_wrote_publishing(office: Office) -> None:
+    """Only a publish that was under way may be finished late; the history tells whether it was."""
+    office.policy("matrix: [{needs: [manager]}]\nexpires: 2h\n")
+    until = (RunState.RUNNING, RunState.STAGED, RunState.ACCEPTED)
+    run = office.moved(office.approve("bob", office.planned()), *until)
+    by_hand(store_of(office), "update runs set state = 'publishing'")
+    refused = office.refused(run, "publish", hours=3)
+    assert isinstance(refused, NotApproved)
+    assert "bob's approval has expired" in refused.message
+
+
+@pytest.mark.parametrize(
+    ("accepted", "statement", "told"),
+    [
+        (False, "update runs set state = 'accepted'", "accepted in the store and rejected in its history"),
+        (True, "update verdicts set document = replace(document, '900', '9')", "another verdict than its"),
+        (True, "update events set data = replace(data, '77', '78')", "changed by another hand"),
+    ],
+)
+def test_what_the_history_does_not_tell_is_not_published(
+    office: Office, accepted: bool, statement: str, told: str
+) -> None:
+    """Without a policy, too: nobody has to agree, and what was judged is still what the history says."""
+    (office.root / "backcast.yaml").write_text(GOOD)
+    with office.door() as control:
+        store = control.world.store()
+        run = staged_run(store)
+        store.runs.save_verdict(sample_verdict(run.run_id, accepted=accepted))
+        store.runs.transition(run, RunState.ACCEPTED if accepted else RunState.REJECTED)
+    by_hand(store_of(office), statement)
+    refused = office.refused(run, "publish")
+    assert isinstance(refused, NotVerified)
+    assert told in refused.message

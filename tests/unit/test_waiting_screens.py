@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -14,6 +14,7 @@ from backcast.cli.render.status import render_status
 from backcast.cli.render.watch import render_watch
 from backcast.cli.request import seconds
 from backcast.errors import InvalidRequest
+from backcast.model.approval import Approval, Approvals
 from backcast.model.canary import Canary, CanaryVerdict, part_of, spread
 from backcast.model.health import Gap, Health, Keys
 from backcast.model.rule import Gates, Metric, Rule, RuleKind
@@ -45,6 +46,24 @@ def test_a_run_under_review_shows_what_a_person_must_look_at() -> None:
     page = shown(render_status(sample_status(RunState.REVIEW, "###", verdict=verdict), NOW))
     assert "? under review  1 of 2 checks passed" in page
     assert "609 of 609 rows (100%)" in page
+
+
+def test_a_run_that_waits_for_people_says_who_agreed_until_when_and_who_is_missing() -> None:
+    ann = Approval(
+        role="lead", by="ann", how="token", account="ci", login="zoe", comment="fine", manifest="m", at=NOW,
+        expires_at=NOW + timedelta(hours=2),
+    )  # fmt: skip
+    old = ann.model_copy(update={"role": "owner", "by": "bob"})
+    found = Approvals(given=(ann,), lapsed=(old,), missing=("owner", "manager"), notify=("finance",))
+    page = shown(render_status(sample_status(RunState.PLANNED, "...", approvals=found), NOW))
+    for line in (
+        "✓ ann as lead: fine  token on account ci, logged in as zoe, now",
+        f"counts until {NOW + timedelta(hours=2):%Y-%m-%d %H:%M} UTC",
+        "✗ owner: bob no longer holds that role",
+        "✗ manager is missing",
+        "notify finance before it is published",
+    ):
+        assert line in page
 
 
 def test_a_failed_look_proposes_the_undo_and_a_good_one_does_not() -> None:

@@ -22,6 +22,7 @@ _FIRST_DAY = (1 << 5) | 1
 """1980-01-01, the earliest that the format can say."""
 _PLAIN_FILE = 0o100644 << 16
 _MOST = 2**32 - 1
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:
@@ -51,6 +52,8 @@ def unpacked(archive: bytes) -> dict[str, bytes]:
             packed_small = any(each.compress_type != zipfile.ZIP_STORED for each in members)
             if packed_small or sum(each.file_size for each in members) > len(archive):
                 raise _changed()
+            if not all(_PLAIN.fullmatch(each.filename) for each in members):
+                raise _changed(": it holds a file that would not stay in its folder")
             files = {each.filename: opened.read(each) for each in members}
         same = packed(files) == archive
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError, EOFError, OSError) as error:

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from backcast.attest.agreed import counting
 from backcast.attest.diffs import RECORDED
 from backcast.errors import NotVerified
 from backcast.model.document import canonical, sha256
@@ -102,7 +103,7 @@ def _states(record: Record) -> str:
 
 def _ledger(record: Record) -> str:
     """The chunks are those of the plan; once all were staged, they hold as many rows as the history says."""
-    chunks = record.several("chunks.json") if "chunks.json" in record.files else []
+    chunks = record.several("chunks.json")
     if [each["chunk_id"] for each in chunks] != [each["id"] for each in record.manifest["chunks"]]:
         raise NotVerified("chunks.json does not hold the chunks of the plan")
     told = [event["data"] for event in record.named("state.running", "state.staged") if _moves_chunks(event)]
@@ -122,24 +123,40 @@ def _moves_chunks(event: _Document) -> bool:
 
 
 def _approvals(record: Record) -> str:
-    """Bound to this plan; and where the plan asks for roles, each of them agreed before anything ran."""
+    """Bound to this plan; and where it asks for roles, each had agreed when the run started and was published."""
     digest = record.run["manifest_sha256"]
     words = [event for event in record.events if str(event["name"]).startswith(APPROVALS)]
     if any(event["data"].get("manifest") != digest for event in words):
         raise NotVerified("an approval is bound to another plan")
-    asked = (record.manifest.get("approval") or {}).get("roles") or []
-    started = next((event["number"] for event in record.named("state.running")), None)
-    given: dict[str, str] = {}
-    for event in words:
-        if event["name"] == f"{APPROVALS}given" and (started is None or event["number"] < started):
-            # The newest word of an account counts: one account is never two people.
-            given[str(event["data"]["account"])] = str(event["data"]["role"])
-    missing = [role for role in asked if role not in given.values()]
-    if missing and started is not None:
-        raise NotVerified(f"the run started without the approval of {', '.join(missing)}")
+    need = record.manifest.get("approval") or {}
+    asked = need.get("roles") or []
+    for event in [*record.named("state.running")[:1], *record.named("state.publishing")]:
+        did = "started" if event["name"] == "state.running" else "was published"
+        before = [word for word in words if word["number"] < event["number"]]
+        refused = [word["data"]["by"] for word in before if word["name"] == f"{APPROVALS}refused"]
+        if refused:
+            raise NotVerified(f"the run {did} although {refused[0]} had rejected it")
+        agreed = counting(before, need, str(event["at"])) if asked else frozenset()
+        missing = [role for role in asked if role not in agreed]
+        if missing:
+            raise NotVerified(f"the run {did} without the approval of {', '.join(missing)}")
     if not asked:
         return "the plan asks nobody for approval"
     return f"{many(len(words), 'word')} of approval, bound to the plan; asked for: {', '.join(asked)}"
+
+
+def _code(record: Record) -> str:
+    """What computed the result is what the plan says, and the digests are those of what they name."""
+    planned, told = record.manifest["code"], _object(json.loads(record.files["code.json"]))
+    same = all(told.get(_TOLD_AS.get(key, key)) == value for key, value in planned.items())
+    settings = record.manifest["settings"].get("spark")
+    digests = all(told[f"{key}_sha256"] == sha256(canonical(planned[key])) for key in ("files", "packages"))
+    if not same or not digests or told["spark"] != settings:
+        raise NotVerified("code.json tells of other code, packages or settings than the plan")
+    return f"the code is that of the plan, {planned['transform']} {planned['version']}"
+
+
+_TOLD_AS = {"config": "config_sha256"}
 
 
 def _extracts(record: Record) -> str:
@@ -218,4 +235,4 @@ def _object(value: Any) -> _Document:
     return value
 
 
-_CHECKS = (_history, _plan, _states, _ledger, _approvals, _extracts, _documents, _published)
+_CHECKS = (_history, _plan, _code, _states, _ledger, _approvals, _extracts, _documents, _published)

@@ -15,10 +15,19 @@ from backcast.attest.envelope import opened
 from backcast.attest.keys import PublicKey
 from backcast.attest.statement import ENVELOPE, STATEMENT, statement
 from backcast.errors import NotVerified
-from backcast.model.document import sha256
+from backcast.model.document import canonical, sha256
 from backcast.model.evidence import Signature, Verified
 
-_NEEDED = ("run.json", "manifest.json", "verdicts.json", "publications.json", "approvals.json", "events.jsonl")
+_NEEDED = (
+    "run.json",
+    "manifest.json",
+    "code.json",
+    "chunks.json",
+    "verdicts.json",
+    "publications.json",
+    "approvals.json",
+    "events.jsonl",
+)
 
 
 def verify(archive: bytes, key: PublicKey | None = None) -> Verified:
@@ -40,10 +49,27 @@ def check_files(files: Mapping[str, bytes]) -> tuple[str, ...]:
     missing = [name for name in _NEEDED if name not in files]
     if missing:
         raise NotVerified(f"the bundle lacks {', '.join(missing)}")
+    _check_spelling(files)
     try:
         return consistency.checked(files)
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise NotVerified(f"a document of the bundle cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _check_spelling(files: Mapping[str, bytes]) -> None:
+    """Documents are canonical JSON: a name that is there twice means one thing to us and another to other readers.
+
+    The plan is what its hash names, in the spelling of the release that made it.
+    """
+    for name in sorted(files):
+        if not name.endswith(".json") or name == "manifest.json":
+            continue
+        try:
+            ours = canonical(json.loads(files[name])) == files[name]
+        except (RecursionError, TypeError, ValueError) as error:
+            raise NotVerified(f"a document of the bundle cannot be read: {name}: {error}") from error
+        if not ours:
+            raise NotVerified(f"{name} is not in the form that backcast writes", file=name)
 
 
 def _check_digests(files: Mapping[str, bytes], payload: bytes) -> None:

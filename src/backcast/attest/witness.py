@@ -11,7 +11,10 @@ from backcast.model.lineage import WITNESS, WITNESS_NUMBER
 
 
 def confirmed(archive: bytes, verified: Verified, told: Witnesses) -> tuple[str, ...]:
-    """What the table confirms of a bundle that was verified, one sentence for each version. Raises NotVerified."""
+    """What the table confirms of a bundle that was verified, in sentences.
+
+    Raises NotVerified, also when the table knows of a publish or an undo that the bundle does not tell.
+    """
     if told.uuid != verified.uuid:
         raise NotVerified(
             f"{told.table} is not the table of this run: it was made anew since, or is another one",
@@ -19,7 +22,15 @@ def confirmed(archive: bytes, verified: Verified, told: Witnesses) -> tuple[str,
         )
     lines = unpacked(archive)["events.jsonl"].splitlines()
     heads = [str(json.loads(line)["sha256"]) for line in lines]
-    return tuple(_confirmed(verified, each, heads) for each in told.versions)
+    if told.others:
+        raise NotVerified(
+            f"{verified.run_id} made version {', '.join(told.others)} of {told.table}, which the bundle does not tell: "
+            "it is older than that, or hides it",
+            hint=f"ask for one that was made since: backcast evidence {verified.run_id} --out FILE",
+            versions=", ".join(told.others),
+        )
+    confirmations = (_confirmed(verified, each, heads) for each in told.versions)
+    return *confirmations, f"it knows of no {'other ' if told.versions else ''}publish or undo of this run"
 
 
 def _confirmed(verified: Verified, told: Witness, heads: list[str]) -> str:
@@ -31,7 +42,8 @@ def _confirmed(verified: Verified, told: Witness, heads: list[str]) -> str:
                 version=told.version,
                 property=key,
             )
-    number = int(says.get(WITNESS_NUMBER, "0"))
+    told_number = says.get(WITNESS_NUMBER, "0")
+    number = int(told_number) if told_number.isdecimal() else len(heads) + 1
     if not number:
         return f"version {told.version} names this run and this plan; it is of a release that told no more"
     if number > len(heads) or heads[number - 1] != says.get(WITNESS):

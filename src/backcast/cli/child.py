@@ -129,7 +129,7 @@ def _look(control: ControlPlane, verb: LookVerb, given: dict[str, Any]) -> Any:
         case "kafka-window":
             return control.kafka_window(given["topic"], given["event_time"], to_end=given["to_end"])
         case "verify-witness":
-            return control.witnesses(given["dataset"], tuple(given["versions"]))
+            return control.witnesses(given["dataset"], given["run"], tuple(given["versions"]))
         case "check":
             return control.check(given["dataset"], start=given["start"], end=given["end"])
         case "gaps":

@@ -56,9 +56,13 @@ class Witness(Document):
 
 
 class Witnesses(Document):
+    """What a table says about the versions that a run is said to have made, and about others of that run."""
+
     table: str
     uuid: str
     versions: tuple[Witness, ...]
+    others: tuple[str, ...] = ()
+    """Versions that publishes and undos of the run made, and that nobody asked about."""
 
 
 class Bundle(Document):

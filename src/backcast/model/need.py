@@ -39,7 +39,7 @@ class ApprovalNeed(Document):
     confirm: bool = False
     own_runs: bool = True
     planned_by: tuple[str, ...] = ()
-    """Who planned: the name and, by its uid, the OS account."""
+    """Who planned: the name and, by its uid, the OS account; and that of the login behind it, if it is another."""
     reach: Reach
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from backcast.model.approval import approval_of
 from backcast.model.evidence import APPROVALS, Evidence
 from backcast.model.rule import RuleResult
 from backcast.model.verdict import Layer
@@ -105,7 +106,7 @@ def approval_section(evidence: Evidence) -> Html:
             badge(event.name.removeprefix(APPROVALS), "good" if event.name.endswith("given") else "bad"),
             str(event.data.get("role") or ""),
             str(event.data.get("by") or ""),
-            str(event.data.get("how") or ""),
+            approval_of(event).known_by,
             str(event.data.get("comment") or ""),
         )
         for event in words

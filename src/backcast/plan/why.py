@@ -39,9 +39,13 @@ def why_findings(request: Request, policy: Policy | None, *, least: int | None =
     wanted = least if least is not None else (0 if policy is None else policy.reason)
     problem = reason_problem(request.reason, wanted) if wanted else None
     if problem is not None:
-        found.append(block("request.reason", problem, 'say what was wrong: --reason "refunds were counted as sales"'))
+        found.append(block("request.reason", problem, 'say what was wrong, such as "refunds were counted as sales"'))
     pattern = None if policy is None else policy.ticket
     if pattern is not None and not re.fullmatch(pattern, request.ticket):
         said = f"the ticket {request.ticket!r} is none" if request.ticket else "it names no ticket"
-        found.append(block("request.ticket", f"{said} of the form {pattern}", "name one with --ticket"))
+        found.append(
+            block(
+                "request.ticket", f"{said} of the form {pattern}", "name one: --ticket, or `ticket` in a request file"
+            )
+        )
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from backcast.errors import NotApproved
 from backcast.model.approval import Person
 from backcast.model.policy import Policy
-from backcast.project.account import os_user
+from backcast.project.account import login_user, os_user
 from backcast.project.tokens import fits
 
 TOKEN = "BACKCAST_TOKEN"  # noqa: S105 - the name of a variable
@@ -25,7 +25,7 @@ def whoami(policy: Policy | None, environ: Mapping[str, str]) -> Person:
     else:
         name, how = _known_as(account, policy), "os-user"
     roles = () if policy is None else policy.roles_of(name, how, account)
-    return Person(name=name, how=how, account=account, roles=roles)
+    return Person(name=name, how=how, account=account, roles=roles, login=login_user())
 
 
 def _token(environ: Mapping[str, str]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from backcast.approving import approved_by, need_of, require_approval, standing
+from backcast.approving import approved_by, need_of_run, require_approval, standing
 from backcast.errors import InvalidRequest, NotApproved, Refused, StateConflict
 from backcast.model.approval import GIVEN, REFUSED, Approvals, Person, as_data
 from backcast.model.stage import recorded_staged
@@ -41,7 +41,7 @@ class ApprovingVerbs(Verbs):
         if run.state not in _NEXT_STEP:
             return False
         require_approval(self.world, run)
-        need = need_of(self.world, reader.manifest(run.run_id))
+        need = need_of_run(self.world, reader, run)
         return need is not None and need.confirm
 
     def approve(self, run_id: str, *, role: str | None = None, comment: str = "") -> Run:
@@ -56,7 +56,7 @@ class ApprovingVerbs(Verbs):
         if run.state in (*_ENDED, *_GIVEN_UP):
             hint = f"backcast status {run.run_id}"
             raise StateConflict(f"run {run.run_id} is {run.state}: there is nothing to approve", hint=hint)
-        need, policy = need_of(self.world, runs.manifest(run.run_id)), self.world.policy()
+        need, policy = need_of_run(self.world, runs, run), self.world.policy()
         if need is None or not need.roles:
             raise Refused(f"run {run.run_id} needs nobody's approval", hint=f"backcast status {run.run_id}")
         policy = _present(policy, run)
@@ -98,7 +98,7 @@ class ApprovingVerbs(Verbs):
 
     def _refuse(self, run: Run, role: str | None, comment: str) -> Run:
         runs, policy, person = self.world.store().runs, self.world.policy(), self.world.person()
-        need = need_of(self.world, runs.manifest(run.run_id))
+        need = need_of_run(self.world, runs, run)
         asked = () if need is None else need.roles
         role = _role(person, role, () if policy is None else tuple(policy.roles), prefer=asked)
         detail = f"rejected by {_words(person, role)}: {comment}"
@@ -128,7 +128,7 @@ class ApprovingVerbs(Verbs):
         runs = self.world.store().runs
         verdict = _reviewable(run, runs.verdict(run.run_id), recorded_staged(runs.events(run.run_id)))
         person = self.world.person()
-        need = need_of(self.world, runs.manifest(run.run_id))
+        need = need_of_run(self.world, runs, run)
         if need is not None:
             _refuse_own(need, person, run)
         role = _role(person, role, self._reviewers())
@@ -194,7 +194,7 @@ def _role(person: Person, asked: str | None, of: tuple[str, ...], prefer: tuple[
 
 
 def _refuse_own(need: ApprovalNeed, person: Person, run: Run) -> None:
-    if not need.own_runs and {person.name, person.account} & set(need.planned_by):
+    if not need.own_runs and person.names & set(need.planned_by):
         raise NotApproved(
             f"{person.name} planned {run.run_id} and cannot approve it", hint="somebody else must: own_runs is false"
         )
@@ -206,7 +206,8 @@ def _refuse_twice(person: Person, role: str, found: Approvals) -> None:
         return
     one = f"{before.by} has approved it as {before.role}"
     if before.by != person.name:
-        one += f", from the OS account {person.account} that {person.name} uses too"
+        shared = {before.account, before.login} & {person.account, person.login} - {None}
+        one += f", from the OS account {' and '.join(sorted(map(str, shared)))} that {person.name} uses too"
     raise NotApproved(f"{one}: {role} must be another person", hint="two roles are two people on two accounts")
 
 
@@ -215,4 +216,5 @@ def _words(person: Person, role: str) -> str:
 
 
 def _told(person: Person, role: str) -> dict[str, Any]:
-    return {"by": person.name, "how": person.how, "account": person.account, "role": role}
+    login = {} if person.login in (None, person.account) else {"login": person.login}
+    return {"by": person.name, "how": person.how, "account": person.account, "role": role, **login}

@@ -8,6 +8,7 @@ from backcast.errors import InvalidRequest, NotVerified, UnknownName
 from backcast.model.evidence import NOTE, Evidence, Note, Witness, Witnesses
 from backcast.model.explanation import Explanation
 from backcast.model.scope import TimeClause
+from backcast.model.stage import publish_fence, undo_fence
 from backcast.spark.gateway import jvm_errors
 from backcast.verbs.themed import Verbs
 
@@ -55,12 +56,17 @@ class AttestingVerbs(Verbs):
             return next((clause.time.zone for clause in clauses if isinstance(clause, TimeClause)), "UTC")
 
     @jvm_errors("asking the table")
-    def witnesses(self, dataset: str, versions: tuple[str, ...]) -> Witnesses:
-        """What the commits of these versions of a dataset's table say about themselves.
+    def witnesses(self, dataset: str, run_id: str, versions: tuple[str, ...]) -> Witnesses:
+        """What the commits of these versions of a dataset's table say about themselves, and which others the run made.
 
         Raises Drifted when the table no longer has one of them.
         """
         target = self.world.target(dataset)
         identity = target.facts().identity
         told = tuple(Witness(version=version, properties=target.properties(version)) for version in versions)
-        return Witnesses(table=identity.name, uuid=identity.uuid, versions=told)
+        # Each publish has two fences at most, so this is one more than there can be.
+        generations = range(1, len(versions) + 2)
+        fences = [fence(run_id, number) for number in generations for fence in (publish_fence, undo_fence)]
+        made = [version for each in fences if (version := target.probe(each)) is not None]
+        others = tuple(version for version in made if version not in versions)
+        return Witnesses(table=identity.name, uuid=identity.uuid, versions=told, others=others)

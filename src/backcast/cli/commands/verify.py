@@ -39,11 +39,9 @@ def verify(
 
 def _asked(archive: bytes, found: Verified, common: Common) -> tuple[str, ...]:
     from backcast.attest.witness import confirmed
-    from backcast.errors import Refused
     from backcast.model.evidence import Witnesses
 
-    if not found.published:
-        raise Refused(f"run {found.run_id} was never published: its table witnesses nothing", hint="leave --table out")
+    asked = {"dataset": found.dataset, "run": found.run_id, "versions": list(found.published)}
     with working(common, "verify-witness") as work:
-        answer = work.call("verify-witness", "asking the table", dataset=found.dataset, versions=list(found.published))
+        answer = work.call("verify-witness", "asking the table", **asked)
     return confirmed(archive, found, Witnesses.model_validate(answer))

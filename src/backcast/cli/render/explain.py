@@ -42,7 +42,7 @@ def _touch(each: Touch, zone: str) -> RenderableType:
         ("who", [text(_who(each))]),
         ("what", [text(f"{each.transform} {each.version}{commit}; {some(each.inputs)}")]),
         ("scope", [text(reach + _of(each, zone) + (", only some of its rows" if each.partly else ""))]),
-        ("approved", [text(_said(word)) for word in each.approvals]),
+        ("approval", [text(_said(word)) for word in each.approvals]),
         ("rows", _rows(each)),
         ("changed", [text(f"in all of the run: {each.changed}")] if each.changed else []),
         ("published", [line for made in each.published for line in _made(made)] or _unpublished(each)),

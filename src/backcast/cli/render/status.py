@@ -116,16 +116,20 @@ def _approvals(status: Status, now: datetime) -> list[RenderableType]:
     lines: list[RenderableType] = []
     for each in found.given:
         comment = f": {each.comment}" if each.comment else ""
-        how = "OS user" if each.how == "os-user" else each.how
-        lines.append(text(("✓ ", GOOD), f"{each.by} as {each.role}{comment}", (f"  {how}, {ago(each.at, now)}", QUIET)))
-    late = {each.role: each for each in found.expired}
+        known = f"  {each.known_by}, {ago(each.at, now)}"
+        lines.append(text(("✓ ", GOOD), f"{each.by} as {each.role}{comment}", (known, QUIET)))
+    expiries = [each.expires_at for each in found.given if each.expires_at is not None]
+    if expiries and _matters(status):
+        lines.append(text((f"counts until {moment(min(expiries))}", QUIET)))
     for role in found.missing:
-        said = f"{role}: {late[role].by}'s approval has expired" if role in late else f"{role} is missing"
+        why = found.why_missing(role)
+        said = f"{role}: {why}" if why else f"{role} is missing"
         lines.append(text(("✗ ", BAD), said))
     if found.refused is not None:
         lines.append(text(("✗ ", BAD), f"rejected by {found.refused.by}: {found.refused.comment}"))
     if found.notify:
-        by = f" by {moment(found.notify_by)}" if found.notify_by is not None else ""
+        before = " before it is published" if _matters(status) else ""
+        by = f" by {moment(found.notify_by)}" if found.notify_by is not None else before
         lines.append(text(f"notify {', '.join(found.notify)}{by}"))
     return lines
 

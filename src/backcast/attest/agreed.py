@@ -1,0 +1,41 @@
+"""Whose approval counted at a moment, told from plain events: the rules of `model/approval.py` for bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+_GRACE = timedelta(hours=1)
+"""Approvals are asked for before Spark lists files; what follows is on record when that is done."""
+
+
+def counting(words: Sequence[Mapping[str, Any]], need: Mapping[str, Any], at: str) -> frozenset[str]:
+    """Roles that somebody had agreed in: one for each person, each account, and neither expired nor one's own."""
+    said = [word["data"] for word in words]
+    newest = [
+        (word, word["data"])
+        for place, word in enumerate(words)
+        if not any(_same(word["data"], other) for other in said[place + 1 :])
+    ]
+    own = frozenset() if need.get("own_runs", True) else frozenset(need.get("planned_by") or ())
+    moment = datetime.fromisoformat(at) - _GRACE
+    return frozenset(
+        str(data["role"])
+        for word, data in newest
+        if not own & {data["by"], *_accounts(data)} and moment < _expiry(word, need)
+    )
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return bool(one["by"] == other["by"] or _accounts(one) & _accounts(other))
+
+
+def _accounts(data: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset({str(data["account"]), str(data.get("login") or data["account"])})
+
+
+def _expiry(word: Mapping[str, Any], need: Mapping[str, Any]) -> datetime:
+    latest = datetime.fromisoformat(word["at"]) + timedelta(seconds=int(need["expires_seconds"]))
+    told = word["data"].get("expires_at")
+    return latest if told is None else min(latest, datetime.fromisoformat(told))
