@@ -44,13 +44,8 @@ def begins_at(checkpoint: Checkpoint) -> tuple[SourcePosition, ...]:
 
 def position_of(checkpoint: Checkpoint, topic: str) -> dict[int, int] | None:
     """The next offset of each partition of a topic; None when the checkpoint does not tell."""
-    plan = begins_at(checkpoint)
-    if plan is None and checkpoint.next_batch == 0:
-        texts = [SourceOffset("0", 0, start_of(checkpoint.root / "sources" / "0" / "0"))]
-    else:
-        texts = [] if plan is None else list(plan.sources)
-    found = [each.kafka[topic] for each in texts if each.kafka and topic in each.kafka]
-    return dict(found[0]) if found else None
+    found = [each.topics[topic] for each in begins_at(checkpoint) if each.topics and topic in each.topics]
+    return found[0] if found else None
 
 
 def positions(plan: Planned | None) -> tuple[SourcePosition, ...]:
