@@ -52,7 +52,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "stream status": "Say where a stream stands: position, lag, batches.",
         "stream list": "List the declared streams.",
         "stream lag": "Say how far a stream is behind its topic.",
-        "late": "Find what a stream left out of its table, and plan exactly that.",
+        "late": "Find what a stream left out of its table; plan just that.",
         "stream recover": "Bring back a stream whose checkpoint is lost.",
         "stream backfill": "Restate a window of a stream's table, pausing it if need be.",
     },

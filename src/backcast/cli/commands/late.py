@@ -19,7 +19,7 @@ def late(
     fix: FixOptions = NO_FIX,
     common: Common = DEFAULTS,
 ) -> int:
-    """Find what a stream left out of its table, and plan exactly that."""
+    """Find what a stream left out of its table; plan just that."""
     check_window(start, end)
     with working(common, "late", dry=not fix.plan) as work:
         answer = work.call("late", "looking", stream=stream, start=start, end=end, why=asked_why(fix), plan=fix.plan)

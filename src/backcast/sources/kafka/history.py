@@ -38,6 +38,9 @@ def checkpoint_batches(folder: str | Path, topic: str) -> tuple[Batch, ...]:
                 raise
             # The stream forgets old batches while it runs.
             continue
+        if not plan.time_ms:
+            hint = "start the query again so that it can repair it"
+            raise InvalidRequest(f"{file}, line 2: it does not say when the batch began", hint=hint)
         found.append(
             Batch(
                 number=number,
