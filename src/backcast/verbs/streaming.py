@@ -54,12 +54,8 @@ class StreamingVerbs(Verbs):
 
         Continues behind the last committed batch. Raises what stopped it, which is on record too.
         """
-        spec = self.world.stream(name)
-        if spec.external:
-            hint = f"take `external: true` from streams.{name} once nobody else runs it"
-            raise InvalidRequest(f"stream {name} is run by somebody else", hint=hint)
-        self.refuse_while_streaming(name)
-        world = self.world
+        self.refuse_start(name)
+        world, spec = self.world, self.world.stream(name)
         with jvm_errors(f"starting stream {name}"):
             world.spark()
         asked()
@@ -162,8 +158,14 @@ class StreamingVerbs(Verbs):
             return None
         return f"{held.holder.owner} ({held.holder.process}) publishes to {table}"
 
-    def refuse_while_streaming(self, name: str) -> None:
-        """Raises LeaseHeld. At once: Spark takes seconds to start, and would be started in vain."""
+    def refuse_start(self, name: str) -> None:
+        """Raises InvalidRequest for a stream that is not ours, LeaseHeld for one that runs.
+
+        At once: Spark takes seconds to start, and would be started in vain.
+        """
+        if self.world.stream(name).external:
+            hint = f"take `external: true` from streams.{name} once nobody else runs it"
+            raise InvalidRequest(f"stream {name} is run by somebody else", hint=hint)
         held = self.world.reader().holder(stream_lease(name))
         if held is not None and self.world.alive(held.holder):
             who = f"{held.holder.owner} ({held.holder.process})"
