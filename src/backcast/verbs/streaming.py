@@ -83,10 +83,11 @@ class StreamingVerbs(Verbs):
             with jvm_errors(f"starting stream {spec.name}"):
                 query = self.world.live_query(spec)
                 where = query.position()
-                record = self._record(spec, query, where)
-                _refuse_stranger(before, record, where, self._ends(spec.name), accept=accept, spec=spec)
+                begun = self._record(spec, query, where)
+                # What was refused must not be on record as the stream's own: the next start would take it for that.
+                _refuse_stranger(before, begun, where, self._ends(spec.name), accept=accept, spec=spec)
+            record = begun
             store.save(record, lease.check())
-            begun = record
             host = LiveHost(
                 store=store,
                 lease=lease.check,
