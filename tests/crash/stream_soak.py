@@ -36,7 +36,7 @@ def main() -> None:
         spark = open_session(settings)
         spark.sql("CREATE NAMESPACE lake.soak")
         orders = Orders.create(root / "project", spark, broker, "lake.soak", lake, table_format=TableFormat(asked.on))
-        orders.configure(stream="most_per_trigger: 50\ntrigger: 1s")
+        orders.configure(stream="most_per_trigger: 50")
         life = StreamLife(orders)
         try:
             for number, kill in zip(range(asked.kills), kills(dice), strict=False):

@@ -22,7 +22,7 @@ def test_a_stream_that_is_killed_writes_every_record_once_and_stops_on_a_signal(
     new_orders: Callable[..., Orders], table_format: TableFormat
 ) -> None:
     orders = new_orders(table_format=table_format)
-    orders.configure(stream="most_per_trigger: 20\ntrigger: 1s")
+    orders.configure(stream="most_per_trigger: 20")
     life = StreamLife(orders)
     point, kill = FAULTS[table_format]
     try:

@@ -217,8 +217,10 @@ def test_a_checkpoint_that_is_not_the_streams_own_is_refused(new_orders: Callabl
     assert first.batches[0].batch == 0
     folder.rename(folder.with_name("newer"))
     folder.with_name("kept").rename(folder)
-    with pytest.raises(Refused, match="the checkpoint is of another query"):
-        caught_up(orders)
+    for _ in range(2):
+        # What was refused once is not taken for the stream's own the next time.
+        with pytest.raises(Refused, match="the checkpoint is of another query"):
+            caught_up(orders)
 
 
 def test_a_stream_stops_behind_a_committed_batch_and_only_one_process_runs_it(

@@ -54,12 +54,8 @@ class StreamingVerbs(Verbs):
 
         Continues behind the last committed batch. Raises what stopped it, which is on record too.
         """
-        spec = self.world.stream(name)
-        if spec.external:
-            hint = f"take `external: true` from streams.{name} once nobody else runs it"
-            raise InvalidRequest(f"stream {name} is run by somebody else", hint=hint)
-        self.refuse_while_streaming(name)
-        world = self.world
+        self.refuse_start(name)
+        world, spec = self.world, self.world.stream(name)
         with jvm_errors(f"starting stream {name}"):
             world.spark()
         asked()
@@ -87,10 +83,11 @@ class StreamingVerbs(Verbs):
             with jvm_errors(f"starting stream {spec.name}"):
                 query = self.world.live_query(spec)
                 where = query.position()
-                record = self._record(spec, query, where)
-                _refuse_stranger(before, record, where, self._ends(spec.name), accept=accept, spec=spec)
+                begun = self._record(spec, query, where)
+                # What was refused must not be on record as the stream's own: the next start would take it for that.
+                _refuse_stranger(before, begun, where, self._ends(spec.name), accept=accept, spec=spec)
+            record = begun
             store.save(record, lease.check())
-            begun = record
             host = LiveHost(
                 store=store,
                 lease=lease.check,
@@ -162,8 +159,14 @@ class StreamingVerbs(Verbs):
             return None
         return f"{held.holder.owner} ({held.holder.process}) publishes to {table}"
 
-    def refuse_while_streaming(self, name: str) -> None:
-        """Raises LeaseHeld. At once: Spark takes seconds to start, and would be started in vain."""
+    def refuse_start(self, name: str) -> None:
+        """Raises InvalidRequest for a stream that is not ours, LeaseHeld for one that runs.
+
+        At once: Spark takes seconds to start, and would be started in vain.
+        """
+        if self.world.stream(name).external:
+            hint = f"take `external: true` from streams.{name} once nobody else runs it"
+            raise InvalidRequest(f"stream {name} is run by somebody else", hint=hint)
         held = self.world.reader().holder(stream_lease(name))
         if held is not None and self.world.alive(held.holder):
             who = f"{held.holder.owner} ({held.holder.process})"

@@ -40,8 +40,7 @@ def stream_start(
         _in_background(name, common, accept=accept_checkpoint)
         return
     with opened(common) as control:
-        # Spark takes seconds to start: a name that is wrong need not wait for it.
-        control.world.stream(name)
+        control.refuse_start(name)
     with working(common, "stream-start") as work:
         answer = work.call("stream-start", "streaming", name=name, once=once, accept_checkpoint=accept_checkpoint)
 
@@ -57,8 +56,7 @@ def _in_background(name: str, common: Common, *, accept: bool) -> None:
 
     project = find_project(common.project)
     with opened(common) as control:
-        control.world.stream(name)
-        control.refuse_while_streaming(name)
+        control.refuse_start(name)
         found = started_in_background(control, project, common.profile, name, accept=accept)
     screen_of(common).show(found, render_stream(found, datetime.now(UTC)))
 

@@ -25,7 +25,8 @@ def pace(document: dict[str, Any]) -> str:
 
 def plain_line(document: dict[str, Any]) -> str:
     """One progress document as a line of a log."""
-    rows = count(document["rows"], "row") if document["rows"] else ""
+    # The words of a stream tell its rows themselves.
+    rows = count(document["rows"], "row") if document["rows"] and document["step"] != "stream" else ""
     parts = [counted(document), rows, clean(document["message"]), pace(document)]
     told = ", ".join(filter(None, parts))
     return f"{document['step']}: {told}" if told else str(document["step"])
