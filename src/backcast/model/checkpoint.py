@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import PurePath
 
 from backcast.model.document import Document
 
@@ -176,7 +175,6 @@ class SinkOutcome(StrEnum):
     APPLY = "apply"
     SKIP = "skip"
     DUPLICATE = "duplicate"
-    UNKNOWN = "unknown"
 
 
 class SinkPrediction(Document):
@@ -245,8 +243,3 @@ def instant(milliseconds: int) -> datetime | None:
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, ValueError, OSError):
         return None
-
-
-def is_temporary(path: PurePath) -> bool:
-    """Files that are being written, and checksums: Spark passes over them, too."""
-    return path.name.startswith((".", "_")) or path.name.endswith(".tmp")

@@ -16,7 +16,6 @@ _OUTCOMES = {
     SinkOutcome.APPLY: ("applies", GOOD),
     SinkOutcome.SKIP: ("skips silently", BAD),
     SinkOutcome.DUPLICATE: ("takes rows twice", BAD),
-    SinkOutcome.UNKNOWN: ("unknown", CAREFUL),
 }
 _DONE = {"rewind": "rewound", "fork": "forked", "restore": "restored"}
 _BATCHES_SHOWN = 10

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 
 from backcast.errors import InvalidRequest, Refused
 from backcast.model.checkpoint import instant
+from backcast.model.checkpoint_log import Garbled
+from backcast.streams.checkpoint.content import fits_checksum
 from backcast.streams.checkpoint.damage import is_whole
 from backcast.streams.checkpoint.damage_state import StateDamages
 from backcast.streams.checkpoint.folder import Checkpoint
@@ -51,12 +53,24 @@ def _refuse_broken(checkpoint: Checkpoint, batch: int) -> None:
     state = StateDamages(checkpoint)
     if is_whole(checkpoint, batch, state):
         return
-    why = next((f"{each.file}: {each.what}" for each in state.problems(batch + 1)), "its logs are damaged")
+    why = _log_problem(checkpoint, batch) or next(f"{each.file}: {each.what}" for each in state.problems(batch + 1))
     earlier = next(
         (each for each in reversed(checkpoint.commits) if each < batch and is_whole(checkpoint, each, state)), None
     )
     hint = "fork it at offsets instead" if earlier is None else f"batch {earlier} is whole: --to-batch {earlier}"
     raise Refused(f"the stream cannot go on after batch {batch}: {why}", hint=hint)
+
+
+def _log_problem(checkpoint: Checkpoint, batch: int) -> str:
+    """What is wrong with the logs of the batch; empty when nothing is."""
+    for name, read in (("offsets", checkpoint.plan), ("commits", checkpoint.commit)):
+        try:
+            read(batch)
+        except Garbled as error:
+            return f"{name}/{batch}: {error}"
+        if fits_checksum(checkpoint.root / name / str(batch)) is False:
+            return f"{name}/{batch}: it does not fit the checksum beside it"
+    return ""
 
 
 def _before(checkpoint: Checkpoint, moment: datetime, delay: timedelta) -> int:
