@@ -15,7 +15,7 @@ from backcast.model.health import Gap, gaps_of, missing_hours, pieces_of, rows_o
 from backcast.model.request import Kind, Request
 from backcast.model.source import LogSource
 from backcast.model.table import PublishMode
-from backcast.model.time import Interval, ceil_instant
+from backcast.model.time import Grain, Interval, ceil_instant, floor_instant
 from backcast.model.words import many
 from backcast.spark.holes import holes
 from backcast.verbs.counting import Counted, Counts, counted
@@ -51,12 +51,7 @@ class GapFinder:
             gaps = self._unfilled(pieces, found.counts, expected)
         else:
             gaps = gaps_of(pieces, found.counts, grain, zone, self.calendar)
-        # Without a window the first and the last piece may be under way: nobody can say which hours they lack.
-        hours = (
-            ()
-            if found.hours is None
-            else missing_hours(pieces if window is not None else pieces[1:-1], found.hours, zone, self.calendar)
-        )
+        hours = () if found.hours is None else self._hours(pieces, found.hours, now, whole=window is not None)
         empty = sum(1 for each in pieces if not rows_of(each, found.counts, grain, zone))
         answer = Gaps(
             dataset=dataset.name,
@@ -80,6 +75,17 @@ class GapFinder:
         )
         requests, notes = self._requests(answer)
         return answer.model_copy(update={"requests": requests, "notes": notes})
+
+    def _hours(self, pieces: list[Interval], hours: Counts, now: datetime, *, whole: bool) -> tuple[Gap, ...]:
+        """Unless a window was asked for, the first and the last piece may have begun late, or be under way."""
+        zone = self.dataset.time.zone
+        until = floor_instant(now, Grain.HOUR, zone)
+        past = [
+            Interval(start=each.start, end=min(each.end, until))
+            for each in (pieces if whole else pieces[1:-1])
+            if each.start < until
+        ]
+        return missing_hours(past, hours, zone, self.calendar)
 
     def _against(
         self, pipeline: str, window: Interval | None, found: Counted, pieces: list[Interval], now: datetime
@@ -145,6 +151,8 @@ class GapFinder:
         if missing and mode is not PublishMode.REPLACE:
             if windows or differing:
                 notes.append("offsets say exactly what is missing between them; look again after that run")
+            if len(found.holes) == _MOST_HOLES:
+                notes.append(f"only the first {_MOST_HOLES:,} holes: look again after that run")
             request = offset_request(self._because(f"{many(len(missing), 'hole')} in the offsets"), missing)
             return (request,), tuple(notes)
         if missing and not windows and not differing:

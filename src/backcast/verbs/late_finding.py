@@ -212,7 +212,9 @@ class LateFinder:
         """Every row that differs, by its records."""
         asked = self._comparing(by, pieces)
         rows = self.world.comparer().changed_rows(both.table, both.rows, asked)
-        rows = rows.where(F.col("_change").isin("added", "changed"))
+        # An append can only add rows.
+        appends = self.stream.pipeline.settings.publish_mode is PublishMode.APPEND
+        rows = rows.where(F.col("_change").isin("added", *([] if appends else ["changed"])))
         key = asked.rules.key
         place = [F.col(f"{POSITION}.{name}") for name in ("partition", "offset")]
         origin = place if by == "position" else [F.col(quote(name)) for name in key]
@@ -253,7 +255,9 @@ class LateFinder:
             reason = f"{reason}: {self.asked.reason}"
         asked = self.asked.model_copy(update={"kind": Kind.REPAIR, "reason": reason})
         if mode is not PublishMode.REPLACE and found.offsets:
-            return (offset_request(asked, found.offsets),), ()
+            told = sum(each.late + each.missing + each.unknown for each in to_mend)
+            most = f"only the first {_MOST_OFFSETS:,} records of each {found.grain.value}: look again after that run"
+            return (offset_request(asked, found.offsets),), (most,) if told > _MOST_OFFSETS else ()
         if mode is PublishMode.APPEND:
             return (), ("rows cannot be traced to records, and an append of whole windows would double others",)
         waiting = [each for each in to_mend if each.held_back]
