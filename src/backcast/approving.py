@@ -61,11 +61,11 @@ def need_of_run(world: World, reader: RunReader, run: Run) -> ApprovalNeed | Non
 
 
 def standing(world: World, reader: RunReader, run: Run, now: datetime | None) -> Approvals:
-    """Who has agreed to the run and who is missing, at that time."""
+    """Who has agreed to the run and who is missing, at that time; without one, whoever agreed while it mattered."""
     need, policy = need_of_run(world, reader, run), world.policy()
 
     def holds(said: Approval) -> bool:
-        return policy is None or said.role in policy.roles_of(said.by, said.how, said.account)
+        return now is None or policy is None or said.role in policy.roles_of(said.by, said.how, said.account)
 
     return approvals(need, reader.events(run.run_id), run.manifest_sha256, now, holds)
 

@@ -145,6 +145,11 @@ def test_who_no_longer_holds_the_role_does_not_count_any_more(office: Office) ->
     run = office.moved(office.approve("bob", run), RunState.RUNNING, RunState.STAGED, RunState.ACCEPTED)
     office.policy("matrix: [{needs: [manager]}]\n", roles="{manager: [cat]}")
     assert "bob no longer holds that role" in office.refused(run, "publish").message
+    office.moved(run, RunState.PUBLISHING, RunState.PUBLISHED)
+    with office.door() as control:
+        found = control.status(run.run_id).approvals
+    assert found is not None
+    assert (found.missing, found.lapsed) == ((), ()), "they held it when it was published"
 
 
 def test_more_rows_than_were_expected_need_who_would_have_been_needed(office: Office) -> None:
