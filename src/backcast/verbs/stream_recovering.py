@@ -35,7 +35,7 @@ class StreamRecoveryVerbs(StreamingVerbs):
         if spec.external:
             hint = "its sink's memory is Spark's own: backcast checkpoint verify, then backcast checkpoint fork"
             raise InvalidRequest(f"stream {name} is run by somebody else: its commits do not tell offsets", hint=hint)
-        self.refuse_while_streaming(name)
+        self.refuse_start(name)
         Exchange(local_folder(spec.checkpoint)).finish_interrupted()
         checkpoint = Checkpoint(local_folder(spec.checkpoint))
         query_id = self._query_id(spec, checkpoint)
