@@ -9,6 +9,9 @@ from backcast.model.document import Document
 from backcast.model.live import LiveBatch
 from backcast.model.log import OffsetRange, Ranges
 
+NO_BATCH = -1
+"""What stands before the first batch of a query."""
+
 
 class Way(StrEnum):
     """How a stream comes back."""
@@ -37,7 +40,7 @@ class Recovery(Document):
     proven: dict[int, int]
     """Where the table stands, by the lineage of its own commits."""
     batch: int
-    """The newest batch that the table has."""
+    """The newest batch of the query that the table has, or NO_BATCH."""
     version: str | None
     """Of the table, in which it came."""
     gone: Ranges

@@ -8,7 +8,8 @@ from uuid import uuid4
 
 from backcast.errors import InvalidRequest, Refused
 from backcast.model.live import stream_lease
-from backcast.model.recovery import Recovery, Way, cut_off, ends_of, proven_position, way_back
+from backcast.model.recovery import NO_BATCH, Recovery, Way, cut_off, ends_of, proven_position, way_back
+from backcast.ports.streams import LiveCommit
 from backcast.run.lease import acquire
 from backcast.spark.gateway import jvm_errors
 from backcast.streams.checkpoint.damage import verify
@@ -21,7 +22,6 @@ from backcast.verbs.streaming import StreamingVerbs
 if TYPE_CHECKING:
     from backcast.model.live import LiveBatch
     from backcast.model.stream import StreamSpec
-    from backcast.ports.streams import LiveCommit, LiveQuery
 
 RECOVERED = "recover.checkpoint"
 _LOOK_BACK = 200
@@ -40,7 +40,7 @@ class StreamRecoveryVerbs(StreamingVerbs):
         checkpoint = Checkpoint(local_folder(spec.checkpoint))
         query_id = self._query_id(spec, checkpoint)
         query = self.world.live_query(spec)
-        commit = _commit(spec, query, query_id)
+        commit = query.newest(query_id) or self._begun(spec, query_id)
         batches = [each for each in self.world.store().streams.batches(name, _LOOK_BACK) if each.query_id == query_id]
         proven = proven_position(_ends(spec, commit, batches), commit.batch, batches)
         found = verify(checkpoint)
@@ -100,13 +100,15 @@ class StreamRecoveryVerbs(StreamingVerbs):
             raise Refused(f"neither the store nor a checkpoint knows a query of stream {spec.name}", hint=hint)
         return query_id
 
-
-def _commit(spec: StreamSpec, query: LiveQuery, query_id: str) -> LiveCommit:
-    found = query.newest(query_id)
-    if found is None:
-        table, hint = spec.dataset.table, f"backcast stream start {spec.name} --accept-checkpoint begins anew"
-        raise Refused(f"{table} has no batch of stream {spec.name}: nothing proves an offset", hint=hint)
-    return found
+    def _begun(self, spec: StreamSpec, query_id: str) -> LiveCommit:
+        """Of a query that a recovery made and that has no batch in the table yet: where it begins was proven then."""
+        steps = reversed(self.world.store().streams.steps(spec.name))
+        made = next((each for each in steps if each.name == RECOVERED and each.data["query_id"] == query_id), None)
+        if made is None:
+            table, hint = spec.dataset.table, f"backcast stream start {spec.name} --accept-checkpoint begins anew"
+            raise Refused(f"{table} has no batch of stream {spec.name}: nothing proves an offset", hint=hint)
+        offsets = made.data["offsets"][spec.source.topic]
+        return LiveCommit(NO_BATCH, None, 0, ",".join(f"{key}={value}..{value}" for key, value in offsets.items()))
 
 
 def _ends(spec: StreamSpec, commit: LiveCommit, batches: list[LiveBatch]) -> dict[int, int]:

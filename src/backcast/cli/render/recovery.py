@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, blocks, page, text
 from backcast.cli.render.words import count
-from backcast.model.recovery import Recovery, Way
+from backcast.model.recovery import NO_BATCH, Recovery, Way
 
 _SHOWN = 5
 
@@ -33,9 +33,10 @@ def render_recovery(found: Recovery) -> RenderableType:
 
 def _table(found: Recovery) -> list[RenderableType]:
     version = "" if found.version is None else f", version {found.version}"
+    newest = f"its newest batch is {found.batch:,}{version}" if found.batch > NO_BATCH else "the query begins anew"
     return [
         text((found.table, STRONG), (f"  dataset {found.dataset}", QUIET)),
-        f"its newest batch is {found.batch:,}{version}: what was read is proven up to {_offsets(found.proven)}",
+        f"{newest}: what was read is proven up to {_offsets(found.proven)}",
     ]
 
 
