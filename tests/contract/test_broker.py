@@ -10,10 +10,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
 from backcast.spark import processes
+from backcast.testing.kafka import kafka_broker
 from backcast.testing.kafka_records import Position, Record
 from backcast.testing.kafka_topics import wait_until
 
@@ -166,3 +168,9 @@ def test_the_registry_keeps_every_version_of_a_schema(registry: SchemaRegistry, 
     kept = [json.loads(client.get_schema(each).schema_str or "") for each in ids]
     assert kept == [json.loads(each.schema_str or "") for each in (old, new)]
     assert client.get_version(f"{topic}-value", 1).schema_id == ids[0]
+
+
+def test_an_id_that_looks_like_an_option_is_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backcast.testing.kafka.uuid.uuid4", lambda: UUID(bytes=b"\xfb" * 16))
+    with kafka_broker() as broker:
+        assert broker.groups() == set()

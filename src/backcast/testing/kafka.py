@@ -116,7 +116,8 @@ def _configure(properties: Path, data: Path) -> str:
 
 
 def _format(classes: str, properties: Path, cluster: str, log: Path) -> None:
-    arguments = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+    # As one word: an id may begin with a minus, one in 64 does, and would be taken for an option.
+    arguments = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(properties)]
     process = start_java(log, _HEAP, "-cp", classes, *arguments, cwd=properties.parent)
     try:
         formatted = process.wait(_START_SECONDS) == 0
