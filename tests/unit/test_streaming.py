@@ -164,7 +164,7 @@ def test_the_screen_of_a_stream_says_where_it_stands_and_what_to_type() -> None:
     running = status(live=sample_stream().as_json(), alive=True, batches=batches, next="backcast stream stop live")
     page = shown(render_stream(running, now))
     assert page.startswith("live  running  for 1 min 30 s\n")
-    assert "position    batch 2: 0=30, 15 records behind" in page
+    assert "position    batch 2: 0=30, 15 records behind then" in page
     assert re.search(r"3 +1 min ago +begun", page)
     assert re.search(r"2 +1 min ago +10 +9 +0 +0 +15 +1\.5 s +77", page)
     assert page.endswith("Next  backcast stream stop live")

@@ -115,7 +115,7 @@ def refuse_unread(manifest: Manifest, spec: StreamSpec, ends: Mapping[int, int])
         raise Refused(
             f"the window reaches records that stream {spec.name} has not read yet ({_some(ahead)}): once it does, their"
             " rows would be in the table twice",
-            hint=f"wait until the stream is past them (backcast stream status {spec.name}), or end the window earlier",
+            hint="let the stream read them first, or end the window earlier",
         )
 
 

@@ -13,6 +13,7 @@ from backcast.errors import BackcastError, ChunkFailed, Refused, SparkFailed
 from backcast.model.live import LiveBatch, Stop
 from backcast.model.log import Ranges, TopicFacts
 from backcast.model.report import Progress
+from backcast.model.words import many
 from backcast.ports.streams import LiveCommit, LiveHost, Position
 from backcast.spark.gateway import causes, is_jvm_error, translate
 from backcast.spark.streaming_plan import is_stateful
@@ -192,8 +193,10 @@ class _Running:
 
 
 def _progress(batch: LiveBatch) -> Progress:
-    words = f"batch {batch.batch}: {batch.rows_in or 0:,} records in, {batch.rows_out:,} rows out, lag {batch.lag:,}"
-    return Progress(step="stream", message=words, rows=batch.rows_out, seconds=batch.seconds or 0.0)
+    words = f"{many(batch.rows_in or 0, 'record')} in, {many(batch.rows_out, 'row')} out, lag {batch.lag:,}"
+    return Progress(
+        step="stream", message=f"batch {batch.batch}: {words}", rows=batch.rows_out, seconds=batch.seconds or 0.0
+    )
 
 
 def _observed(query: StreamingQuery, name: str, column: str) -> int | None:

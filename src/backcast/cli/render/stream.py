@@ -76,7 +76,7 @@ def _position(status: StreamStatus) -> list[RenderableType]:
     if batch is None:
         return []
     ends = ", ".join(f"{each.partition}={each.end}" for each in batch.offsets)
-    lag = f", {count(batch.lag, 'record')} behind" if batch.log_end else ""
+    lag = f", {count(batch.lag, 'record')} behind then" if batch.log_end else ""
     lines: list[RenderableType] = [text(f"batch {batch.batch}: {ends}{lag}")]
     if batch.watermark is not None:
         lines.append(text(f"watermark {moment(batch.watermark)}"))
