@@ -193,6 +193,23 @@ def test_a_released_stage_loses_what_nobody_needs_and_a_sweep_takes_the_rest_aft
     assert sum(rows(target).values()) == 8
 
 
+def test_a_chunk_of_whole_partitions_costs_one_job(create: Create, spark: SparkSession) -> None:
+    """Delta by itself would read the log, the stage's state and its files in jobs of their own."""
+    target, context = create(), spark.sparkContext
+    stage = stage_of("r1", target.facts().version)
+    new = spark.sql("SELECT id, DATE'2026-01-02' AS day, CAST(id AS DOUBLE) AS v FROM range(4)")
+    context.setJobGroup("staging", "staging")
+    try:
+        target.open_stage(stage, SCOPE)
+        commit = target.write(stage, StageWrite(("c1",), 1, SCOPE, exact=False), new)
+        assert len(context.statusTracker().getJobIdsForGroup("staging")) == 1
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", "")
+    net = target.net_change(stage, commit.version, SCOPE)
+    assert len(net.removed) == len(net.added) > 0
+    assert target.read(commit.version, Predicate()).count() == 4
+
+
 def test_a_discarded_stage_leaves_nothing(create: Create, tmp_path: Path) -> None:
     target = create()
     before, net = rows(target), staged(target)

@@ -115,7 +115,7 @@ class DeltaLab(Lab):
         Ability.PINS_SURVIVE: "Delta has no tags: VACUUM takes files that were removed longer ago than its retention",
         Ability.BOUNDS_PROTECT: "Delta looks for conflicts by partition values alone, never by column bounds",
         Ability.PROPERTIES_PASS: "Delta fails a transaction that was opened before a change of the table's metadata",
-        Ability.STRAYS_REACH_THE_STAGE: "Delta's replaceWhere refuses rows that its condition does not hold",
+        Ability.STRAYS_REACH_THE_STAGE: "a chunk fails whose rows its condition does not hold, as with replaceWhere",
     }
 
     def __init__(self, spark: SparkSession, folder: Path, templates: Path | None = None) -> None:

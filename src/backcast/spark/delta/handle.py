@@ -30,6 +30,8 @@ STAGES = "_backcast"
 _BY_PATH = re.compile(r"delta\.`([^`]+)`")
 _STAGE_VERSION = re.compile(r"(?P<branch>[A-Za-z0-9_-]+)@(?P<version>\d+)")
 _ACTION = "backcast_action"
+_FEW_COMMITS, _SMALL_LOG = 10, 1024 * 1024
+"""Commits, and bytes of them, that are read faster than a job is started."""
 _GONE = frozenset({"VersionNotFoundException", "DeltaFileNotFoundException", "FileNotFoundException"})
 
 
@@ -125,7 +127,8 @@ class Version:
     def files(self, predicate: Predicate) -> dict[str, DataFile]:
         """Files that can hold matching rows, by path."""
         bounds = FileBounds(self.layout, predicate)
-        listed = self._listed(predicate) if self.branch is None else self._followed()
+        followed = self.branch is not None or self._is_young()
+        listed = self._followed() if followed else self._listed(predicate)
         return {each.ref.path: each for each in listed if bounds.may_hold_any(each.add)}
 
     def data_file(self, add: dict[str, Any]) -> DataFile:
@@ -144,16 +147,23 @@ class Version:
     def frame(self, adds: Iterable[dict[str, Any]]) -> DataFrame:
         return self._handle.jvm.frame(self.log, self.snapshot, adds)
 
+    def _is_young(self) -> bool:
+        """Whether all commits are there, few and small: reading them costs less than the job that lists them."""
+        if self.number >= _FEW_COMMITS:
+            return False
+        stamps = [self._handle.jvm.stamp(self.log, number) for number in range(self.number + 1)]
+        return all(stamps) and sum(stamp[2] for stamp in stamps if stamp) <= _SMALL_LOG
+
     def _followed(self) -> Iterable[DataFile]:
-        """A stage's files, from its few commits: it has no checkpoint, and a Spark job would read the same."""
+        """Files from few commits: a stage has no checkpoint, and a Spark job would read the same."""
         files: dict[str, dict[str, Any]] = {}
         for number in range(self.number + 1):
             commit = read_commit(self._handle.jvm, self.log, number)
             if commit is None:
                 raise _gone(self._handle.name, self.name)
             for each in commit.removes:
-                files.pop(each["path"], None)
-            files |= {each["path"]: each for each in commit.adds}
+                files.pop(self.root.canonical(each["path"]), None)
+            files |= {self.root.canonical(each["path"]): each for each in commit.adds}
         return (self.data_file(each) for each in files.values())
 
     def _listed(self, predicate: Predicate) -> Iterable[DataFile]:

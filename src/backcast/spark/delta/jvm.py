@@ -63,15 +63,19 @@ class DeltaJvm:
         path = self._commit_path(log, version)
         return bool(path.getFileSystem(log.newDeltaHadoopConf()).exists(path))
 
-    def create_log(self, log: Any, actions: Iterable[dict[str, Any]]) -> bool:
-        """Write the first commit of a table that has none; False when somebody else's is there."""
+    def create_log(self, log: Any, actions: Iterable[dict[str, Any]], checksum: dict[str, Any]) -> bool:
+        """Write the first commit of a table that has none, and what it sums up to; False when there is one.
+
+        Delta computes a version that has no checksum in Spark jobs.
+        """
         path = self._commit_path(log, 0)
         files = path.getFileSystem(log.newDeltaHadoopConf())
         files.mkdirs(path.getParent())
         if files.exists(path):
             return False
-        lines = self.java_list(json.dumps(action) for action in actions)
-        log.store().write(path, self._scala(lines).iterator(), False, log.newDeltaHadoopConf())
+        self._write(log, path, actions, overwrite=False)
+        # What an earlier log left behind would be believed.
+        self._write(log, self._commit_path(log, 0, "crc"), [checksum], overwrite=True)
         return True
 
     def frame(self, log: Any, snapshot: Any, adds: Iterable[dict[str, Any]]) -> DataFrame:
@@ -138,8 +142,12 @@ class DeltaJvm:
             items.add(value)
         return items
 
-    def _commit_path(self, log: Any, version: int) -> Any:
-        return self.java("org.apache.hadoop.fs.Path")(log.logPath(), f"{version:020d}.json")
+    def _write(self, log: Any, path: Any, documents: Iterable[dict[str, Any]], *, overwrite: bool) -> None:
+        lines = self.java_list(json.dumps(each) for each in documents)
+        log.store().write(path, self._scala(lines).iterator(), overwrite, log.newDeltaHadoopConf())
+
+    def _commit_path(self, log: Any, version: int, kind: str = "json") -> Any:
+        return self.java("org.apache.hadoop.fs.Path")(log.logPath(), f"{version:020d}.{kind}")
 
     @property
     def _jvm(self) -> Any:

@@ -42,6 +42,11 @@ def newest(handle: DeltaHandle, stage: Stage) -> Version:
             f"modes append and merge commit exact files, and {problem}",
             hint="use a version of delta-spark that is proven, or mode replace",
         )
+    return stage_now(handle, stage)
+
+
+def stage_now(handle: DeltaHandle, stage: Stage) -> Version:
+    """Its newest version. Raises when there is none: Delta would make it anew, for who outlived a cancelled run."""
     log = handle.stage_log(stage.branch)
     if not handle.jvm.has_commit(log, 0):
         raise StateConflict(f"there is no stage {stage.branch}", hint="run the same command again")
@@ -67,16 +72,17 @@ def commit_files(
     come: Iterable[dict[str, Any]],
     gone: Iterable[DataFile],
     merged: Merged | None = None,
+    where: str | None = None,
 ) -> None:
     """Land on that version of the stage, or raise what Delta raises when somebody else wrote to it since.
 
-    Does nothing when a commit with this token has landed.
+    With a condition only what is written under it matters. Does nothing when a commit with this token has landed.
     """
     transaction = handle.jvm.transaction(here.log, here.snapshot)
     fence = f"backcast:{stage.run_id}:{write.token}"
     if transaction.txnVersion(fence) >= 0:
         return
-    handle.jvm.register_read(transaction, None)
+    handle.jvm.register_read(transaction, where)
     now = int(time.time() * 1000)
     actions = [
         *(removal(file.add, now) for file in gone),

@@ -7,22 +7,19 @@ the way (deletion vectors, change data feed, clean-up of the log) is switched of
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from backcast import faults
-from backcast.errors import StateConflict
 from backcast.model.scope import Predicate
 from backcast.model.table import PublishMode, Stage, StageCommit, StageWrite
 from backcast.ports import Turn
-from backcast.spark.delta.handle import STAGES, DeltaHandle, Version
-from backcast.spark.predicates import to_sql
+from backcast.spark.delta.handle import DeltaHandle, Version
 from backcast.targets.delta.append import append_files
-from backcast.targets.delta.commits import find_commit, stage_note
+from backcast.targets.delta.commits import find_commit
 from backcast.targets.delta.merge import merge_files
 from backcast.targets.delta.publish import NOT_LANDED
-from backcast.targets.delta.replace_where import replace_where
+from backcast.targets.delta.replace import replace_rows
 from backcast.targets.staging import staging_errors
 
 if TYPE_CHECKING:
@@ -36,6 +33,8 @@ _OFF = {
     "delta.autoOptimize.autoCompact": "false",
     "delta.autoOptimize.optimizeWrite": "false",
 }
+_FEW = 50
+"""A checksum names its files up to so many, as Delta's own do."""
 _NOT_CARRIED_OVER = frozenset({"clustering", "domainMetadata", "changeDataFeed", "inCommitTimestamp"})
 """Features of the live table that say nothing about its files."""
 
@@ -47,17 +46,34 @@ def open_stage(handle: DeltaHandle, stage: Stage, scope: Predicate | None) -> No
         return
     base = handle.at(stage.base)
     files = handle.scope_files(scope).at(base) if scope is not None else {}
-    handle.jvm.create_log(log, _first_commit(base, files.values()))
+    info = {"operation": "CLONE", "operationParameters": {}, "timestamp": int(base.snapshot.timestamp())}
+    protocol, metadata = _protocol(base), _metadata(base)
+    adds = [{**file.add, "path": base.root.absolute(file.add["path"]), "dataChange": True} for file in files.values()]
+    first = [{"commitInfo": info}, {"protocol": protocol}, {"metaData": metadata}, *({"add": add} for add in adds)]
+    handle.jvm.create_log(log, first, _checksum(protocol, metadata, adds))
 
 
-def _first_commit(base: Version, files: Any) -> list[dict[str, Any]]:
+def _checksum(protocol: dict[str, Any], metadata: dict[str, Any], adds: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the first commit sums up to, as the log's protocol has it."""
+    return {
+        "tableSizeBytes": sum(int(add["size"]) for add in adds),
+        "numFiles": len(adds),
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "setTransactions": [],
+        "domainMetadata": [],
+        "metadata": metadata,
+        "protocol": protocol,
+        **({"allFiles": adds} if len(adds) <= _FEW else {}),
+    }
+
+
+def _metadata(base: Version) -> dict[str, Any]:
     metadata = dict(base.layout.metadata, id=str(uuid4()), configuration=base.layout.properties | _OFF)
     metadata.pop("name", None)
     for key in ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablementVersion"):
         metadata["configuration"].pop(key, None)
-    adds = [{"add": {**file.add, "path": base.root.absolute(file.add["path"]), "dataChange": True}} for file in files]
-    info = {"operation": "CLONE", "operationParameters": {}, "timestamp": int(base.snapshot.timestamp())}
-    return [{"commitInfo": info}, {"protocol": _protocol(base)}, {"metaData": metadata}, *adds]
+    return metadata
 
 
 def _protocol(base: Version) -> dict[str, Any]:
@@ -76,23 +92,4 @@ def write_stage(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: Data
     return find_commit(handle, stage, write.token)
 
 
-def _replace(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> None:
-    """Rows beside the predicate in the same files are carried over.
-
-    Delta tells writers of other partitions apart by itself. Where the predicate is about other columns, every file
-    that somebody else adds might matter, and the job itself waits for its turn.
-    """
-    faults.point("chunk.before-commit")
-    if not handle.jvm.has_commit(handle.stage_log(stage.branch), 0):
-        # Delta would make the stage anew, for a process that outlived a cancelled run.
-        raise StateConflict(f"there is no stage {stage.branch}", hint="run the same command again")
-    layout = handle.at().layout
-    where = to_sql(write.predicate, layout.types)
-    apart = {clause.column for clause in write.predicate.clauses} <= set(layout.partition_columns)
-    note = stage_note(stage.run_id, write.chunk_ids, write.token)
-    writer = replace_where(rows, where, note, (f"backcast:{stage.run_id}:{write.token}", 1))
-    with nullcontext() if apart else turn():
-        writer.save(f"{handle.root.path}/{STAGES}/{stage.branch}")
-
-
-_WAYS = {PublishMode.REPLACE: _replace, PublishMode.APPEND: append_files, PublishMode.MERGE: merge_files}
+_WAYS = {PublishMode.REPLACE: replace_rows, PublishMode.APPEND: append_files, PublishMode.MERGE: merge_files}
