@@ -51,6 +51,8 @@ def test_a_lost_or_damaged_checkpoint_is_made_anew_and_no_record_is_lost_or_doub
     for file in (checkpoint / "offsets").iterdir():
         file.write_text("garbled")
     orders.send(_SENT[20:])
+    with pytest.raises(Refused, match="cannot be read"):
+        _caught_up(orders)
     damaged = _recovered(orders)
     assert damaged.way is Way.FRESH
     assert any("offsets/" in each for each in damaged.damages)

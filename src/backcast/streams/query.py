@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _POLL_SECONDS = 0.3
+_LOG_WORDS = (
+    "Unexpected end-of-input",
+    "Unrecognized token",
+    "Incomplete log file",
+    "_LOG_FILE",
+    "_LOG_VERSION",
+    "_LOG_UPDATE",
+)
+"""What Spark says about files of a checkpoint that it cannot read."""
 _STATE_WORDS = ("STATE_STORE", "StateSchema", "state store", "State store", "stateful operator", "STDS_")
 
 
@@ -160,6 +169,12 @@ class _Running:
                 f"the state of stream {name} does not fit its query any more: {about_state}",
                 hint="a stateful stream goes on only with the logic that it began with; with another it needs a new"
                 f" checkpoint: backcast checkpoint inspect {name}",
+            )
+        about_logs = next((each for each in words if any(word in each for word in _LOG_WORDS)), None)
+        if about_logs is not None and self._batches.latest is None:
+            return Refused(
+                f"the checkpoint of stream {name} cannot be read: {about_logs.partition('[Source')[0].strip(' (')}",
+                hint=f"backcast checkpoint verify {name}, then backcast stream recover {name}",
             )
         found = translate(own if own is not None else error, f"running stream {name}")
         if isinstance(found, SparkFailed):
