@@ -19,9 +19,9 @@ ALL = ("2026-01-01", "2026-02-01")
 
 
 def declare(orders: Orders, *, external: bool) -> None:
+    orders.configure(stream=f"external: {str(external).lower()}")
     config = orders.root / "backcast.yaml"
-    stream = f"{{pipeline: orders, checkpoint: checkpoint, external: {str(external).lower()}}}"
-    config.write_text(f"{config.read_text()}streams:\n  live: {stream}\n")
+    config.write_text(config.read_text().replace(".checkpoints/live", "checkpoint"))
 
 
 def stream(orders: Orders, checkpoint: Path, per_batch: int) -> None:
