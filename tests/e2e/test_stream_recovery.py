@@ -49,7 +49,7 @@ def test_a_lost_or_damaged_checkpoint_is_made_anew_and_no_record_is_lost_or_doub
     assert again.way is Way.START, "repeated, it finds that all is done"
     _caught_up(orders)
     for file in (checkpoint / "offsets").iterdir():
-        file.write_text("garbled")
+        file.write_text("v1\n{")
     orders.send(_SENT[20:])
     with pytest.raises(Refused, match="cannot be read"):
         _caught_up(orders)

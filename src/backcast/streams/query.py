@@ -171,7 +171,7 @@ class _Running:
                 f" checkpoint: backcast checkpoint inspect {name}",
             )
         about_logs = next((each for each in words if any(word in each for word in _LOG_WORDS)), None)
-        if about_logs is not None and self._batches.latest is None:
+        if about_logs is not None and self._told < 0:
             return Refused(
                 f"the checkpoint of stream {name} cannot be read: {about_logs.partition('[Source')[0].strip(' (')}",
                 hint=f"backcast checkpoint verify {name}, then backcast stream recover {name}",
