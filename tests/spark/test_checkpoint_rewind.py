@@ -87,8 +87,9 @@ def test_a_rewind_by_hand_that_leaves_state_behind_is_seen(lab: Lab, tmp_path: P
 
 
 def test_state_that_cannot_be_loaded_stops_the_rewind_and_nothing_moves(
-    lab: Lab, checks: Checks, tmp_path: Path
+    lab: Lab, checks: Checks, spark: SparkSession, tmp_path: Path
 ) -> None:
+    """Its files tell, before Spark is asked; asked, Spark says so too."""
     made = lab.copy("hdfs", tmp_path / "checkpoint")
     schema = made.path / "state/0/0/_metadata/schema"
     schema.write_bytes(b"v9\nno schema")
@@ -97,6 +98,8 @@ def test_state_that_cannot_be_loaded_stops_the_rewind_and_nothing_moves(
         rewind(made.path, lambda _: TO, checks, NOW)
     assert bytes_of(made.path) == before
     assert [each.name for each in tmp_path.iterdir()] == ["checkpoint"]
+    with pytest.raises(Refused, match="does not load"):
+        prove_state(spark, Checkpoint.at(made.path), TO)
 
 
 def test_a_fork_with_fresh_state_begins_exactly_at_the_offsets_of_a_batch(
