@@ -64,6 +64,8 @@ def spark_settings(lake_root: Path) -> SessionSettings:
         conf={
             **INTERPRETED,
             "spark.databricks.delta.snapshotPartitions": "1",
+            # The first query with state sets it for the whole JVM: tests of checkpoints need snapshots soon.
+            "spark.sql.streaming.stateStore.maintenanceInterval": "300ms",
             # Queries leave much behind, and nearly all of it at once. And this JVM earns the second compiler back.
             "spark.driver.extraJavaOptions": f"{JAVA} -Xmn768m -XX:TieredStopAtLevel=4",
         },

@@ -32,8 +32,8 @@ STORES = {
         f"{_STATE}rocksdb.changelogCheckpointing.enabled": "false",
     },
 }
-OFTEN = {f"{_STATE}minDeltasForSnapshot": "2", f"{_STATE}maintenanceInterval": "300ms"}
-"""So that a few batches leave snapshots, which are what a rewind can go wrong by."""
+OFTEN = {f"{_STATE}minDeltasForSnapshot": "2"}
+"""So that a few batches leave snapshots, which are what a rewind can go wrong by. How often Spark looks: conftest."""
 
 
 class Stopped(Exception):
@@ -67,7 +67,7 @@ class Lab:
             self.run(kind, original)
             self.made[kind] = original
         original = self.made[kind]
-        shutil.copytree(original.path, to)
+        shutil.copytree(original.path, to, ignore=shutil.ignore_patterns(".*.tmp"))
         return Made(to, {batch: list(rows) for batch, rows in original.given.items()})
 
     def run(

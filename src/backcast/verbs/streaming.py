@@ -97,7 +97,8 @@ class StreamingVerbs(Verbs):
                 clock=clock,
                 on_progress=on_progress,
             )
-            query.run(host, once=once)
+            with jvm_errors(f"running stream {spec.name}"):
+                query.run(host, once=once)
         except Exception as error:
             self._save_end(record or before, query_id=None, state=LiveState.FAILED, error=error, lease=lease)
             raise
