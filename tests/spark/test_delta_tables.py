@@ -193,7 +193,7 @@ def test_a_released_stage_loses_what_nobody_needs_and_a_sweep_takes_the_rest_aft
     assert sum(rows(target).values()) == 8
 
 
-def test_a_chunk_of_whole_partitions_costs_no_job_but_those_that_write_it(create: Create, spark: SparkSession) -> None:
+def test_a_chunk_of_whole_partitions_costs_the_one_job_that_writes_it(create: Create, spark: SparkSession) -> None:
     """Delta by itself would read the log, the stage's state and its files in jobs of their own."""
     target, context = create(), spark.sparkContext
     stage = stage_of("r1", target.facts().version)
@@ -202,8 +202,7 @@ def test_a_chunk_of_whole_partitions_costs_no_job_but_those_that_write_it(create
     try:
         target.open_stage(stage, SCOPE)
         commit = target.write(stage, StageWrite(("c1",), 1, SCOPE, exact=False), new)
-        # Under adaptive execution the shuffle of the rows counts as a job, and their write as another.
-        assert len(context.statusTracker().getJobIdsForGroup("staging")) == 2
+        assert len(context.statusTracker().getJobIdsForGroup("staging")) == 1
     finally:
         context.setLocalProperty("spark.jobGroup.id", "")
     net = target.net_change(stage, commit.version, SCOPE)

@@ -50,11 +50,14 @@ _COMMITTING: _Calls = {
         "commit": 2,
         "trackReadPredicates": 3,
         "readWholeTable": 0,
+        "readTxn": 0,
         "txnVersion": 1,
         "writeFiles": 1,
     },
     "DeltaOperations$Write": {_CONSTRUCTOR: 9},
 }
+_found: dict[tuple[str, str], set[tuple[str, int]]] = {}
+"""What a version's class was found to have: it stays so, and every group of chunks asks."""
 _SIGNATURE = re.compile(r"[.$](\w+)\(([^)]*)\)")
 
 
@@ -72,11 +75,13 @@ def committing_problem(jvm: DeltaJvm) -> str | None:
 
 
 def _misfit(jvm: DeltaJvm, calls: _Calls) -> str | None:
+    version = jvm.version()
     for name, methods in calls.items():
-        there = _signatures(jvm, DELTA + name)
+        if (version, name) not in _found:
+            _found[version, name] = _signatures(jvm, DELTA + name)
         for method, count in methods.items():
-            if (method, count) not in there:
-                return f"delta-spark {jvm.version()} has no {name}.{method} with {count} arguments"
+            if (method, count) not in _found[version, name]:
+                return f"delta-spark {version} has no {name}.{method} with {count} arguments"
     return None
 
 

@@ -89,6 +89,10 @@ class DeltaJvm:
         """A transaction that has read nothing but that snapshot's metadata."""
         return log.startTransaction(self._none, self._some(snapshot))
 
+    def register_fence(self, transaction: Any, fence: str) -> None:
+        """A commit with the same fence that lands from now on makes this one fail."""
+        transaction.readTxn().addOne(fence)
+
     def register_read(self, transaction: Any, condition: str | None) -> None:
         """Whatever is added under the condition from now on, or at all without one, makes the commit fail."""
         if condition is None:

@@ -15,7 +15,7 @@ from backcast.spark.delta.fit import committing_problem
 from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
 from backcast.spark.gateway import find_cause, is_jvm_error
 from backcast.spark.predicates import quote
-from backcast.targets.delta.commits import stage_note
+from backcast.targets.delta.commits import stage_commits, stage_note
 from backcast.targets.delta.publish import NOT_LANDED
 
 if TYPE_CHECKING:
@@ -78,10 +78,12 @@ def commit_files(
 
     With a condition only what is written under it matters. Does nothing when a commit with this token has landed.
     """
-    transaction = handle.jvm.transaction(here.log, here.snapshot)
     fence = f"backcast:{stage.run_id}:{write.token}"
-    if transaction.txnVersion(fence) >= 0:
+    # Asked of the log: Delta would compute the stage's whole state to answer.
+    if any(fence in commit.fences for commit in stage_commits(handle, here)):
         return
+    transaction = handle.jvm.transaction(here.log, here.snapshot)
+    handle.jvm.register_fence(transaction, fence)
     handle.jvm.register_read(transaction, where)
     now = int(time.time() * 1000)
     actions = [
