@@ -7,8 +7,10 @@ looks up samples by their hashes, and one for each side sums up the columns that
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backcast.model.diff import ColumnDiff, Comparison, PartitionDiff, RowDiff
@@ -29,14 +31,14 @@ from backcast.spark.diff_rows import (
     with_net,
 )
 from backcast.spark.diff_samples import sampled
-from backcast.spark.diff_sides import HASH, KEY_HASH, PART, ROW, Sides, types_of
+from backcast.spark.diff_sides import HASH, KEY_HASH, PART, ROW, SIDE, Sides, types_of
 from backcast.spark.diff_values import renamed, values_of
 from backcast.spark.digest import digest_of_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
     from backcast.ports.comparing import Comparing
 
@@ -157,17 +159,25 @@ def _sides(left: DataFrame, right: DataFrame, asked: Comparing) -> Sides:
 
 def _partitions(sides: Sides, known: Mapping[str, Digest] | None) -> list[PartitionDiff]:
     """What is known of the right side serves only when it is compared exactly as it is stored, column by column."""
-    before = _digests(sides, sides.left)
     trusted = known is not None and sides.alignment.is_trivial and not sides.rules.ignored
     trusted = trusted and sides.left.columns == sides.right.columns
-    after = dict(known) if trusted and known is not None else _digests(sides, sides.right)
+    if trusted and known is not None:
+        (before,), after = _digests(sides, sides.left), dict(known)
+    else:
+        before, after = _digests(sides, sides.left, sides.right)
     names = sides.parts.order({*before, *after})
     return [PartitionDiff(chunk=name, base=before.get(name, EMPTY), stage=after.get(name, EMPTY)) for name in names]
 
 
-def _digests(sides: Sides, side: DataFrame) -> dict[str, Digest]:
-    named = ((sides.parts.name(row[PART]), row) for row in sides.digests(side).collect())
-    return {name: digest_of_row(row) for name, row in named if name is not None}
+def _digests(sides: Sides, *asked: DataFrame) -> list[dict[str, Digest]]:
+    """Of each side by part, in one query: what comes before and after its jobs is paid once."""
+    found: list[dict[str, Digest]] = [{} for _ in asked]
+    both = reduce(DataFrame.unionAll, (sides.digests(side, number) for number, side in enumerate(asked)))
+    for row in both.collect():
+        name = sides.parts.name(row[PART])
+        if name is not None:
+            found[row[SIDE]][name] = digest_of_row(row)
+    return found
 
 
 def _counted(partition: PartitionDiff, found: Found) -> PartitionDiff:

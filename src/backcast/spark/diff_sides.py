@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from backcast.spark.diff_parts import Parts
 
-PART, HASH, KEY_HASH, TEXTS, ROW = "backcast_part", "hash", "key_hash", "texts", "row"
+PART, HASH, KEY_HASH, TEXTS, ROW, SIDE = "backcast_part", "hash", "key_hash", "texts", "row", "side"
 _LONGEST_TEXT = 200
 
 
@@ -96,9 +96,10 @@ class Sides:
         condition = self.parts.only(names, types_of(side))
         return side if condition is None else side.where(condition)
 
-    def digests(self, side: DataFrame) -> DataFrame:
-        """One row for each part that has rows: its name and the sums of its digest."""
-        return self.aligned(side).groupBy(PART).agg(*digest_columns(self._values))
+    def digests(self, side: DataFrame, number: int) -> DataFrame:
+        """One row for each part that has rows: its name, the sums of its digest and the number of the side."""
+        summed = self.aligned(side).groupBy(PART).agg(*digest_columns(self._values))
+        return summed.withColumn(SIDE, F.lit(number))
 
 
 def types_of(frame: DataFrame) -> dict[str, str]:

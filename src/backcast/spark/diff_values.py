@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from backcast.model.diff import Values
-from backcast.spark.diff_sides import value
+from backcast.spark.diff_sides import SIDE, value
 from backcast.spark.digest import HIGH, LOW, ROWS, digest_of_row, row_hash, sums_of
 from backcast.spark.predicates import quote
 
@@ -32,12 +32,28 @@ _ORDERED = (NumericType, DateType, TimestampType, TimestampNTZType)
 
 
 def values_of(sides: Sides, names: list[str]) -> list[dict[str, Values]]:
-    """Of these columns, on the left and on the right; each side is read once, and nothing but these columns of it."""
+    """Of these columns, on the left and on the right; each side is read once, and nothing but these columns of it.
+
+    One query for both.
+    """
     wanted = {field.name: (at, field.dataType) for at, field in enumerate(sides.schema.fields) if field.name in names}
-    return [_of_side(sides.aligned(side), wanted, sides.rules.masked) for side in (sides.left, sides.right)]
+    told = _told(wanted, sides.rules.masked)
+    summed = [
+        sides.aligned(side).agg(*told, F.lit(number).alias(SIDE))
+        for number, side in enumerate((sides.left, sides.right))
+    ]
+    rows = sorted(summed[0].unionAll(summed[1]).collect(), key=lambda row: int(row[SIDE]))
+    measures = ("nulls", "sum", "mean", "min", "max")
+    return [
+        {
+            name: Values(**{each: row[f"{each}{at}"] for each in measures if f"{each}{at}" in row})
+            for name, (at, _) in wanted.items()
+        }
+        for row in (each.asDict() for each in rows)
+    ]
 
 
-def _of_side(rows: DataFrame, wanted: dict[str, tuple[int, DataType]], masked: frozenset[str]) -> dict[str, Values]:
+def _told(wanted: dict[str, tuple[int, DataType]], masked: frozenset[str]) -> list[Column]:
     told: list[Column] = []
     for name, (at, kind) in wanted.items():
         column = F.col(value(at))
@@ -49,12 +65,7 @@ def _of_side(rows: DataFrame, wanted: dict[str, tuple[int, DataType]], masked: f
             told.append(F.avg(column.cast("double")).cast("string").alias(f"mean{at}"))
         if isinstance(kind, _ORDERED) and not isinstance(kind, BooleanType):
             told += [F.min(column).cast("string").alias(f"min{at}"), F.max(column).cast("string").alias(f"max{at}")]
-    row = rows.agg(*told).collect()[0].asDict() if told else {}
-    measures = ("nulls", "sum", "mean", "min", "max")
-    return {
-        name: Values(**{each: row[f"{each}{at}"] for each in measures if f"{each}{at}" in row})
-        for name, (at, _) in wanted.items()
-    }
+    return told
 
 
 def _sum(column: Column, kind: NumericType) -> Column:

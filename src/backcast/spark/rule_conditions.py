@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from backcast.model.rule import Per, Rule, RuleKind
 from backcast.model.scope import TimeClause
-from backcast.spark.predicates import literal, parse_value, quote, to_sql
+from backcast.spark.predicates import literal, parse_value, quote, text_literal, to_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,8 +29,16 @@ def column(name: str) -> Column:
     return F.col(quote(name))
 
 
+def where_sql(rule: Rule) -> str | None:
+    """The rule's `where` as a part of longer SQL; None when it looks at every row."""
+    if rule.where is None:
+        return None
+    F.expr(rule.where)  # Parsed on its own: what is no condition by itself fails here, and closes no bracket of ours.
+    return f"({rule.where}\n)"
+
+
 def looked_at(rule: Rule) -> Column | None:
-    """The rule's `where`, parsed on its own; None when it looks at every row."""
+    """The rule's `where` as a column; None when it looks at every row."""
     return None if rule.where is None else F.expr(rule.where)
 
 
@@ -40,55 +48,58 @@ def only(rows: DataFrame, rule: Rule) -> DataFrame:
     return rows if where is None else rows.where(where)
 
 
-def broken(rule: Rule, types: Types, number: int = 0) -> Column:
-    """Whether a row breaks the rule, which is one of those that rows can break; `number` as `with_previous` had it."""
-    found = _broken(rule, types, number)
-    where = looked_at(rule)
-    return found if where is None else where & found
+def broken(rule: Rule, types: Types) -> Column:
+    """Whether a row breaks the rule, which is one of those that rows can break."""
+    return F.expr(broken_sql(rule, types))
 
 
-def _broken(rule: Rule, types: Types, number: int) -> Column:
-    value, kind = column(rule.column), types[rule.column]
+def broken_sql(rule: Rule, types: Types, number: int = 0) -> str:
+    """The same as SQL, for which the JVM is called once and not a dozen times; `number` as `with_previous` had it."""
+    found, where = _broken(rule, types, number), where_sql(rule)
+    return f"({found})" if where is None else f"({where} AND ({found}))"
+
+
+def _broken(rule: Rule, types: Types, number: int) -> str:
+    value, kind = quote(rule.column), types[rule.column]
     match rule.kind:
         case RuleKind.NOT_NULL:
-            return F.expr(" OR ".join(f"{quote(name)} IS NULL" for name in rule.columns))
+            return " OR ".join(f"{quote(name)} IS NULL" for name in rule.columns)
         case RuleKind.RANGE:
             outside = [
-                f"{quote(rule.column)} {sign} {literal(bound, kind)}"
+                f"{value} {sign} {literal(bound, kind)}"
                 for sign, bound in (("<", rule.minimum), (">", rule.maximum))
                 if bound is not None
             ]
             # A value that is no number is greater than every number, and in no range.
-            nan = [f"isnan({quote(rule.column)})"] if kind in ("float", "double") else []
-            return F.expr(" OR ".join(outside + nan))
+            nan = [f"isnan({value})"] if kind in ("float", "double") else []
+            return " OR ".join(outside + nan)
         case RuleKind.ACCEPTED:
-            values = ", ".join(literal(each, kind) for each in rule.values)
-            return F.expr(f"{quote(rule.column)} NOT IN ({values})")
+            return f"{value} NOT IN ({', '.join(literal(each, kind) for each in rule.values)})"
         case RuleKind.PATTERN:
-            return ~_matching(value, rule.matches or "")
+            return f"NOT {_matching(value, rule.matches or '')}"
         case RuleKind.LENGTH:
-            size = F.size(value) if kind.startswith(_SIZED) else F.length(value)
-            return value.isNotNull() & _outside(size, rule)
+            size = f"{'size' if kind.startswith(_SIZED) else 'length'}({value})"
+            return f"{value} IS NOT NULL AND {_outside(size, rule)}"
         case RuleKind.MONOTONIC:
-            return value < F.col(f"{_PREVIOUS}_{number}")
+            return f"{value} < {_PREVIOUS}_{number}"
         case _:
             raise ValueError(rule.kind)
 
 
-def _outside(size: Column, rule: Rule) -> Column:
+def _outside(size: str, rule: Rule) -> str:
     """Counting characters is the expensive part: it is done once, also when there are two bounds."""
     if rule.minimum is None or rule.maximum is None:
-        return size < int(rule.minimum) if rule.minimum is not None else size > int(rule.maximum or 0)
+        return f"{size} < {int(rule.minimum)}" if rule.minimum is not None else f"{size} > {int(rule.maximum or 0)}"
     low, high = int(rule.minimum), int(rule.maximum)
-    return F.abs(size.cast("bigint") * 2 - (low + high)) > high - low
+    return f"abs(CAST({size} AS BIGINT) * 2 - {low + high}L) > {high - low}L"
 
 
-def _matching(value: Column, pattern: str) -> Column:
+def _matching(value: str, pattern: str) -> str:
     """Many patterns are a plain text or begin with one: for those no regular expression has to be run."""
     found = _PLAIN.fullmatch(pattern)
     if found is None:
-        return value.rlike(pattern)
-    return value.startswith(found[2]) if found[1] else value.contains(found[2])
+        return f"rlike({value}, {text_literal(pattern)})"
+    return f"{'startswith' if found[1] else 'contains'}({value}, {text_literal(found[2])})"
 
 
 def with_previous(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -23,7 +22,16 @@ from backcast.model.rule import BY_ROW, Metric, Per, Rule, RuleKind
 from backcast.ports.rules import Bucket, Part, Scan
 from backcast.spark.digest import ROWS, digest_columns, digest_of_row
 from backcast.spark.predicates import quote
-from backcast.spark.rule_conditions import PART, broken, column, looked_at, part_of, types_of, with_previous
+from backcast.spark.rule_conditions import (
+    PART,
+    broken_sql,
+    column,
+    looked_at,
+    part_of,
+    types_of,
+    where_sql,
+    with_previous,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -46,7 +54,8 @@ class _Bit:
 
     rule: str
     measure: str
-    condition: Column
+    condition: str
+    """As SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +71,12 @@ class _Asked:
         found = (rule for rule in self.rules if rule.kind is RuleKind.DRIFT)
         return list(enumerate(found, start=_FIRST_DRIFT))
 
-    def masks(self) -> list[Column]:
-        """The bits of a row, sixty to a number. Copies of a row have none: they are counted otherwise."""
-        found = []
-        for start in range(0, len(self.bits), _BITS):
-            powers = [
-                F.when(bit.condition, F.lit(1 << at).cast("bigint")).otherwise(F.lit(0).cast("bigint"))
-                for at, bit in enumerate(self.bits[start : start + _BITS])
-            ]
-            found.append(reduce(lambda one, other: one.bitwiseOR(other), powers))
-        return found
+    def masks(self) -> list[str]:
+        """The bits of a row as SQL, sixty to a number. Copies of a row have none: they are counted otherwise."""
+        numbered = [
+            f"CASE WHEN {bit.condition} THEN {1 << at % _BITS}L ELSE 0L END" for at, bit in enumerate(self.bits)
+        ]
+        return [" | ".join(numbered[start : start + _BITS]) for start in range(0, len(numbered), _BITS)]
 
     def aggregates(self) -> list[Column]:
         return [
@@ -89,7 +94,7 @@ class _Asked:
             found[bit.rule][bit.measure] = rows if masks[at // _BITS] >> at % _BITS & 1 else 0
         for number, rule in enumerate(self.rules):
             own = found[rule.name]
-            own |= {name: _exact(row[f"r{number}_{name}"]) for name in _measures(rule, self.types)}
+            own |= {name: _exact(row[f"r{number}_{name}"]) for name in _MEASURES.get(rule.kind, ())}
             if own.get("values") and own["sum"] is None:
                 # Greater than its type can hold: what it is added to cannot be told either.
                 own["sum"] = math.nan
@@ -118,11 +123,11 @@ def scan(
         kept = [F.col(quote(name)) for name in numbered.columns if name not in (PART, _COPIES)]
         numbered = numbered.select(*kept, f"{_COPIES}.*")
         keys = [F.col(_COPY), F.col(PART), F.col(_BUCKET)]
-        masks = [F.when(F.col(_COPY) == _OWN, mask) for mask in masks]
+        masks = [f"CASE WHEN {_COPY} = {_OWN} THEN {mask} END" for mask in masks]
     counted = digest_columns(rows.schema) if digests else [F.count(F.lit(1)).alias(ROWS)]
     more = [F.min(_LABEL).alias(_LABEL)] if len(copies) > 1 else []
     more += [_metric(each).alias(f"m{number}") for number, each in enumerate(metrics)]
-    grouped = numbered.groupBy(*keys, *(mask.alias(f"{_MASK}_{at}") for at, mask in enumerate(masks)))
+    grouped = numbered.groupBy(*keys, *(F.expr(mask).alias(f"{_MASK}_{at}") for at, mask in enumerate(masks)))
     found = grouped.agg(*counted, *asked.aggregates(), *more).collect()
     return _read(found, list(parts), asked, digests=digests)
 
@@ -197,15 +202,15 @@ def _copies(asked: _Asked) -> list[Column]:
 
 def _bits(rules: Sequence[Rule], types: Mapping[str, str]) -> Iterator[_Bit]:
     for number, rule in enumerate(rules):
-        where = looked_at(rule)
+        where = where_sql(rule)
         if where is not None:
             yield _Bit(rule.name, "rows", where)
         if rule.kind is RuleKind.NOT_NULL and len(rule.columns) > 1:
             for name in rule.columns:
-                missing = column(name).isNull()
-                yield _Bit(rule.name, f"nulls of {name}", missing if where is None else where & missing)
+                missing = f"{quote(name)} IS NULL"
+                yield _Bit(rule.name, f"nulls of {name}", missing if where is None else f"{where} AND {missing}")
         elif rule.kind in BY_ROW:
-            yield _Bit(rule.name, "failing", broken(rule, types, number))
+            yield _Bit(rule.name, "failing", broken_sql(rule, types, number))
 
 
 def _bucket(value: Column, kind: str) -> tuple[Column, Column]:
@@ -230,8 +235,12 @@ def _is_ordered(kind: str) -> bool:
     return kind.startswith(NUMERIC) or kind in TEMPORAL
 
 
+_MEASURES = {RuleKind.FRESH: ("newest",), RuleKind.SUM: ("sum", "values"), RuleKind.MEAN: ("sum", "values")}
+"""What bits cannot tell."""
+
+
 def _measures(rule: Rule, types: Mapping[str, str]) -> dict[str, Column]:
-    """What bits cannot tell."""
+    """As `_MEASURES` names them."""
     where, found = looked_at(rule), {}
     if rule.kind is RuleKind.FRESH:
         found["newest"] = F.max(_within(where, F.unix_micros(column(rule.column).cast("timestamp"))))
