@@ -25,11 +25,7 @@ def state_sql(left: str, right: str, kind: DataType, tolerance: Tolerance | None
     if tolerance is not None and is_number(kind):
         cases.append(f"WHEN {_near(left, right, kind, tolerance)} THEN {TOLERATED}")
     if isinstance(kind, StringType):
-        # In a lambda, for rows that need it: as code of its own in the loop over all rows it is more than the JVM
-        # compiles, and everything in that loop would be interpreted.
-        one, other = spelled("pair.one"), spelled("pair.other")
-        pairs = f"array(named_struct('one', {left}, 'other', {right}))"
-        cases.append(f"WHEN exists({pairs}, pair -> {one} = {other}) THEN {FORMAT_ONLY}")
+        cases.append(f"WHEN {spelled(left)} = {spelled(right)} THEN {FORMAT_ONLY}")
     return f"CASE {' '.join(cases)} ELSE {CHANGED} END"
 
 

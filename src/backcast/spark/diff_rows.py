@@ -31,10 +31,8 @@ KINDS: dict[int, RowChange] = {
     FORMAT_ONLY: "format_only",
     TOLERATED: "tolerated",
 }
-_SLICE, _SLICES = "slice", 16
+_SLICES = 16
 """Each part gives two samples of each kind for each slice of hashes."""
-_STATES_OF_A_MASK = 31
-"""Two bits each, and the sign stays out of it."""
 _ROWS_OF_A_HASH_TABLE = 1_000_000
 
 
@@ -147,15 +145,15 @@ def _states(sides: Sides) -> dict[str, str]:
 
 
 def _take_joined(found: Found, sides: Sides, left: DataFrame, right: DataFrame, rows: int) -> None:
+    met = joined(sides, left, right, rows)
     positions = [at for at, name in enumerate(sides.schema.names) if name not in sides.key]
-    alike, packed = _alike(joined(sides, left, right, rows), positions)
     cells = [
-        F.expr(f"sum(CASE WHEN {packed[at]} = {each} THEN n ELSE 0 END)").alias(f"{state(at)}_{each}")
+        F.expr(f"count_if({state(at)} = {each})").alias(f"{state(at)}_{each}")
         for at in positions
         for each in (TOLERATED, FORMAT_ONLY, CHANGED)
     ]
-    pairs = F.expr(f"sum(CASE WHEN {KIND} NOT IN ({_ADDED}, {_REMOVED}) THEN n ELSE 0 END)").alias("pairs")
-    for row in _sliced(alike, KINDS, [pairs, *cells]):
+    pairs = F.expr(f"count_if({KIND} NOT IN ({_ADDED}, {_REMOVED}))").alias("pairs")
+    for row in _sliced(met, KEY_HASH, f"{KIND} = {{}}", KINDS, [pairs, *cells]):
         found.pairs += row["pairs"]
         counts = {name: row[f"n{kind}"] for kind, name in KINDS.items()}
         found.counts[_name(sides, row)] += RowCounts(**counts)
@@ -163,29 +161,6 @@ def _take_joined(found: Found, sides: Sides, left: DataFrame, right: DataFrame, 
             for each in (TOLERATED, FORMAT_ONLY, CHANGED):
                 found.cells[at][each] += row[f"{state(at)}_{each}"]
         found.keyed += _samples(row, _name(sides, row), KINDS)
-
-
-def _alike(met: DataFrame, positions: list[int]) -> tuple[DataFrame, dict[int, str]]:
-    """Rows of one part and slice whose cells are in the same states as one, with how many there are; and where to find
-    the state of each column.
-
-    Nearly all rows are unchanged, and so one group: counters of each column are added up over groups, not over rows.
-    """
-    masks: list[Column] = []
-    packed: dict[int, str] = {}
-    for number, start in enumerate(range(0, len(positions), _STATES_OF_A_MASK)):
-        own = positions[start : start + _STATES_OF_A_MASK]
-        bits = [f"shiftleft(CAST({state(at)} AS BIGINT), {2 * place})" for place, at in enumerate(own)]
-        masks.append(F.expr(" | ".join(bits)).alias(f"mask{number}"))
-        packed |= {at: f"(shiftright(mask{number}, {2 * place}) & 3)" for place, at in enumerate(own)}
-    part_of_hashes = F.expr(f"CASE WHEN {KIND} = {SAME} THEN 0 ELSE {_slice_of(KEY_HASH)} END").alias(_SLICE)
-    return met.groupBy(PART, part_of_hashes, KIND, *masks).agg(*_tallies(KEY_HASH)), packed
-
-
-def _tallies(hashed: str, weight: str = "1") -> list[Column]:
-    """How many rows, and two of their hashes."""
-    told = {"n": f"sum({weight})", "least": f"min({hashed})", "most": f"max({hashed})"}
-    return [F.expr(sql).alias(name) for name, sql in told.items()]
 
 
 def net_rows(left: DataFrame, right: DataFrame) -> DataFrame:
@@ -202,27 +177,24 @@ def with_net(rows: DataFrame, left: DataFrame, right: DataFrame) -> DataFrame:
 
 def _take_multisets(found: Found, sides: Sides, left: DataFrame, right: DataFrame) -> None:
     kinds: dict[int, RowChange] = {1: "added", -1: "removed"}
-    sign = F.expr(f"CAST(sign({NET}) AS INT)").alias(KIND)
-    alike = net_rows(left, right).groupBy(PART, F.expr(_slice_of(HASH)).alias(_SLICE), sign)
-    for row in _sliced(alike.agg(*_tallies(HASH, f"abs({NET})")), kinds, []):
+    for row in _sliced(net_rows(left, right), HASH, f"sign({NET}) = {{}}", kinds, [], weight=f"abs({NET})"):
         counts = {name: row[f"n{kind}"] for kind, name in kinds.items()}
         found.counts[_name(sides, row)] += RowCounts(**counts)
         found.multisets += _samples(row, _name(sides, row), kinds)
 
 
-def _slice_of(hashed: str) -> str:
-    return f"pmod({hashed}, {_SLICES})"
-
-
-def _sliced(alike: DataFrame, kinds: dict[int, RowChange], more: list[Column]) -> list[Row]:
+def _sliced(
+    rows: DataFrame, hashed: str, is_kind: str, kinds: dict[int, RowChange], more: list[Column], weight: str = "1"
+) -> list[Row]:
     """One row for each part and slice: how many of each kind, and the hashes of two of them."""
     told = []
     for kind in kinds:
-        condition = f"{KIND} = {kind}"
-        told.append(F.expr(f"CAST(sum(CASE WHEN {condition} THEN n ELSE 0 END) AS BIGINT)").alias(f"n{kind}"))
-        told.append(F.expr(f"min(CASE WHEN {condition} THEN least END)").alias(f"a{kind}"))
-        told.append(F.expr(f"max(CASE WHEN {condition} THEN most END)").alias(f"b{kind}"))
-    return alike.groupBy(PART, _SLICE).agg(*told, *more).orderBy(PART, _SLICE).collect()
+        condition = is_kind.format(kind)
+        told.append(F.expr(f"CAST(sum(CASE WHEN {condition} THEN {weight} ELSE 0 END) AS BIGINT)").alias(f"n{kind}"))
+        told.append(F.expr(f"min(CASE WHEN {condition} THEN {hashed} END)").alias(f"a{kind}"))
+        told.append(F.expr(f"max(CASE WHEN {condition} THEN {hashed} END)").alias(f"b{kind}"))
+    grouped = rows.groupBy(PART, F.expr(f"pmod({hashed}, {_SLICES})").alias("slice"))
+    return grouped.agg(*told, *more).orderBy(PART, "slice").collect()
 
 
 def _name(sides: Sides, row: Row) -> str:
