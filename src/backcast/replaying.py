@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from backcast.model.replay import REPLAYED, replayed
 from backcast.model.source import LogSource
 from backcast.plan.replay import planned_replay
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from backcast.model.request import Request
     from backcast.ports import Input
     from backcast.world import Transform, World
-
-REPLAYED = "replayed"
-"""The event that tells how the replay of a run went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def record_replay(world: World, run_id: str, manifest: Manifest, inputs: tuple[I
         return
     runs = world.store().runs
     told = world.replaying(manifest.streamed.stream).transform(run_id, manifest, inputs).told()
-    if told is not None and all(event.name != REPLAYED for event in runs.events(run_id)):
+    if told is not None and replayed(runs.events(run_id)) is None:
         runs.record(run_id, REPLAYED, **told.as_json(), speed=round(told.speed, 1))
 
 

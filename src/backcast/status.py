@@ -8,6 +8,7 @@ from backcast.model.canary import judged
 from backcast.model.manifest import Manifest
 from backcast.model.need import is_over
 from backcast.model.quarantine import is_full, quarantined
+from backcast.model.replay import replayed
 from backcast.model.report import ChunkCounts, Restaged, Status
 from backcast.model.run import Event, Publication, Run, lease_name
 from backcast.model.states import ChunkState, RunState
@@ -78,6 +79,7 @@ def status(reader: RunReader, run_id: str) -> Status:
         restaged=_restaged(amendments(events)),
         canary=seen,
         watch=_watch(run, manifest, newest, events),
+        replayed=replayed(events),
         quarantined=sum(each.records for each in quarantined(run, events)),
         verdict=reader.verdict(run.run_id),
         publication=newest,

@@ -168,6 +168,9 @@ def test_a_window_is_replayed_from_the_state_before_it_and_published(shop: Shop)
     assert run.state is RunState.ACCEPTED, run.detail
     told = next(event for event in control.logs(plan.run_id) if event.name == "replayed")
     assert told.data["speed"] > 0
+    replayed = control.status(plan.run_id).replayed
+    assert replayed is not None
+    assert (replayed.event_seconds, replayed.slow) == (4 * 3600, False)
     shop.control().publish(plan.run_id)
     after = shop.hours()
     assert after == {**before, **dict.fromkeys((4, 5, 6, 7), (6, "60.00"))}

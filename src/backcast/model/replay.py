@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
 from backcast.model.document import Document, later
+from backcast.model.run import Event
 
 
 class WatermarkStrategy(StrEnum):
@@ -43,6 +45,12 @@ class ReplayPin(Document):
         return self.strategy is not WatermarkStrategy.BATCH
 
 
+REPLAYED = "replayed"
+"""The event that tells of it."""
+FAST = 10
+"""Times faster than the events happened: what a replay is expected to be at the least."""
+
+
 class Replayed(Document):
     """What a replay did, on record with its run."""
 
@@ -56,3 +64,14 @@ class Replayed(Document):
     def speed(self) -> float:
         """How many times faster than the events once happened."""
         return self.event_seconds / self.seconds if self.seconds else 0.0
+
+    @property
+    def slow(self) -> bool:
+        """Whether a replay of it takes long enough for somebody to ask why."""
+        return self.speed < FAST
+
+
+def replayed(events: Iterable[Event]) -> Replayed | None:
+    """What the run's replay did, once it has come to its end."""
+    found = next((event.data for event in events if event.name == REPLAYED), None)
+    return None if found is None else Replayed.model_validate({name: found[name] for name in Replayed.model_fields})

@@ -10,6 +10,7 @@ from backcast.model.canary import CanaryVerdict
 from backcast.model.document import Document
 from backcast.model.finding import Finding, Severity
 from backcast.model.manifest import Manifest
+from backcast.model.replay import Replayed
 from backcast.model.request import Request
 from backcast.model.run import Chunk, Lease, Publication, Run
 from backcast.model.verdict import Verdict
@@ -86,6 +87,8 @@ class Status(Document):
     """What was found about the chunks that went first, while the others are held back."""
     watch: Watch | None = None
     """What was seen since the newest publish, where the pipeline declares a time or somebody looked."""
+    replayed: Replayed | None = None
+    """How its replay of a stream went, once that has ended."""
     quarantined: int = 0
     """Records that it set aside."""
     approvals: Approvals | None = None

@@ -25,6 +25,7 @@ from backcast.cli.render.strip import ChunkStrip
 from backcast.cli.render.verdict import failures
 from backcast.cli.render.watch import watched
 from backcast.cli.render.words import ago, count, duration, moment, number, rate, remaining, time_of_day
+from backcast.model.replay import FAST
 from backcast.model.report import Status
 from backcast.model.run import Chunk, Lease, Publication
 from backcast.model.states import RunState
@@ -66,6 +67,7 @@ def render_status(status: Status, now: datetime) -> RenderableType:
                 ("chunks", _chunks(status)),
                 ("at work", _at_work(status)),
                 ("restaged", _restaged(status)),
+                ("replay", _replayed(status)),
                 ("set aside", _set_aside(status)),
                 ("canary", _canary(status)),
                 ("verdict", _verdict(status)),
@@ -189,6 +191,22 @@ def _restaged(status: Status) -> list[RenderableType]:
         text(f"{count(restaged.times, 'time')}, last {again}", (f"  on version {restaged.base}", QUIET)),
         f"{rows} in scope, {'found in the result' if found else 'not proven to be in the result'}",
     ]
+
+
+def _replayed(status: Status) -> list[RenderableType]:
+    """How fast the stream's past went by; when it was slow, what makes it faster."""
+    told = status.replayed
+    if told is None:
+        return []
+    batches = count(told.batches, "batch", "batches")
+    took = f"{duration(told.event_seconds)} of events in {duration(told.seconds)}, {batches}"
+    lines: list[RenderableType] = [
+        text(f"{took}: ", (f"{told.speed:,.1f} times as fast as they happened", CAREFUL if told.slow else GOOD))
+    ]
+    if told.slow:
+        advice = f"less than {FAST} times: raise most_per_trigger of the stream, or give Spark more cores"
+        lines.append(text((advice, QUIET)))
+    return lines
 
 
 def _set_aside(status: Status) -> list[RenderableType]:
