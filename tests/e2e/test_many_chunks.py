@@ -78,3 +78,19 @@ def test_a_bad_chunk_is_found_by_halves_and_not_by_a_commit_for_each_of_the_othe
     assert len(tried) <= 7 + 6, "64, 32, ... 1, and as groups grow again"
     assert len(control.world.reader().stage_records(run_id)) <= 12
     assert sum(chunk.state is ChunkState.STAGED for chunk in control.world.reader().chunks(run_id)) == 63
+
+
+def test_a_throttled_run_rests_between_its_jobs_and_not_after_the_last(shop: Shop, lake_root: Path) -> None:
+    shop.configure(lake_root, chunks_per_job=1)
+    config = shop.root / "backcast.yaml"
+    config.write_text(
+        config.read_text().replace("    chunks_per_job: 1\n", "    chunks_per_job: 1\n    throttle: {pause: 1s}\n")
+    )
+    control = shop.open()
+    plan = control.plan(shop.request(*WINDOW))
+    assert plan.manifest.settings.throttle is not None
+    said: list[tuple[str, int]] = []
+    run = control.run(plan.run_id, on_progress=lambda progress: said.append((progress.message, progress.done or 0)))
+    assert run.state is RunState.ACCEPTED
+    rests = [done for message, done in said if message.startswith("rests ")]
+    assert set(rests) == {1, 2}, "after the first and the second of three"

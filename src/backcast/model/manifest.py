@@ -17,6 +17,7 @@ from backcast.model.request import Request
 from backcast.model.rule import NO_GATES, Gates, Rule
 from backcast.model.scope import Predicate, Scope
 from backcast.model.table import Column, Merging, PublishMode, TableIdentity
+from backcast.model.throttle import Throttle
 from backcast.model.time import Interval
 
 
@@ -132,6 +133,7 @@ class Settings(Document):
     gates: Annotated[Gates, later(NO_GATES)] = NO_GATES
     masked: Annotated[tuple[str, ...], later(())] = ()
     """Columns whose values are never shown."""
+    throttle: Annotated[Throttle | None, later(None)] = None
     exact_types: Annotated[bool, later(False)] = False
     """The transform must return the table's own types; not even a narrower one is widened."""
     spark: dict[str, str] = Field(default_factory=dict)

@@ -103,6 +103,17 @@ class Project:
         config = self.config.streams[name]
         return config.resolve(name, self.root, self.pipeline(config.pipeline))
 
+    def _streams_into(self, table: str) -> tuple[str, ...]:
+        """Streams that are run here and write to the table."""
+        outputs = {name: config.output for name, config in self.config.pipelines.items()}
+        return tuple(
+            name
+            for name, config in self.config.streams.items()
+            if not config.external
+            and config.pipeline in outputs
+            and self.dataset(outputs[config.pipeline]).table == table
+        )
+
     def pipeline_config(self, name: str) -> PipelineConfig:
         if name not in self.config.pipelines:
             raise _unknown("pipeline", name, self.config.pipelines)
@@ -131,6 +142,9 @@ class Project:
                 live_policy=config.publish.live,
                 undo_window_seconds=int(config.publish.undo_window.total_seconds()),
                 chunks_per_job=config.chunks_per_job,
+                throttle=None
+                if config.throttle is None
+                else config.throttle.throttle(self._streams_into(output.table)),
                 key=output.key,
                 version=output.version if config.publish.mode is PublishMode.MERGE else None,
                 deletes=config.publish.deletes,

@@ -24,6 +24,7 @@ from backcast.model.document import Document, later
 from backcast.model.manifest import LivePolicy, OnFailure
 from backcast.model.pipeline import Cut
 from backcast.model.table import PublishMode
+from backcast.model.throttle import Throttle
 from backcast.model.time import Grain
 from backcast.project.diff_schema import NO_DIFF_CONFIG, DiffConfig
 from backcast.project.problems import KeyPath
@@ -230,6 +231,22 @@ class ValidationConfig(Document):
     recompute: Annotated[int, Field(ge=0, le=100)] = 0
 
 
+class ThrottleConfig(Document):
+    """How a run holds back beside what is live."""
+
+    rows_per_second: Annotated[int, Field(ge=1)] | None = None
+    pause: Duration = timedelta()
+    live_lag: Annotated[int, Field(ge=0)] | None = None
+
+    def throttle(self, streams: tuple[str, ...]) -> Throttle:
+        return Throttle(
+            rows_per_second=self.rows_per_second,
+            pause_seconds=int(self.pause.total_seconds()),
+            live_lag=self.live_lag,
+            streams=streams,
+        )
+
+
 class PipelineConfig(Document):
     """A versioned transform between inputs and one output dataset."""
 
@@ -245,6 +262,7 @@ class PipelineConfig(Document):
     gates: Annotated[GatesConfig, later(NO_GATES_CONFIG)] = NO_GATES_CONFIG
     cut: Cut = Cut.WIDEN
     chunks_per_job: Annotated[int, Field(ge=1, le=1000)] | None = None
+    throttle: Annotated[ThrottleConfig | None, later(None)] = None
     nondeterministic: tuple[str, ...] = ()
     lineage_columns: bool = False
 

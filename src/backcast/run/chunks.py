@@ -24,6 +24,7 @@ from backcast.model.run import Chunk, StageRecord
 from backcast.model.scope import EVERYTHING
 from backcast.model.states import ChunkState, EffectState, RunState
 from backcast.model.table import PublishMode, Stage, StageCommit, StageWrite
+from backcast.run.brake import Brake
 from backcast.run.job import RunJob, joined
 from backcast.run.proving import prove
 from backcast.run.turn import turn
@@ -38,8 +39,13 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
     plans = {chunk.id: chunk for chunk in job.manifest.chunks}
     group = job.manifest.settings.chunks_per_job or 1
     limit = group
+    brake, done = _brake(job), None
     while as_long_as():
         point("chunk.before-claim")
+        if brake is not None and _any_pending(job):
+            if done is not None:
+                brake.after_a_job(done.digest.rows, done.seconds)
+            brake.before_a_job()
         stop_unless_running(job)
         stop_over_budget(job)
         claimed = job.store.chunks.claim(job.run.run_id, job.lease.check(), limit)
@@ -48,7 +54,7 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
         point("chunk.after-claim")
         names = [chunk.chunk_id for chunk in claimed]
         try:
-            _stage_group(job, stage, claimed, [plans[name] for name in names])
+            done = _stage_group(job, stage, claimed, [plans[name] for name in names])
             limit = min(group, limit * 2)
         except (LeaseHeld, StateConflict, SparkFailed, OutcomeUnknown, Unavailable):
             raise
@@ -87,7 +93,7 @@ def stop_over_budget(job: RunJob) -> None:
         raise OverBudget(over, hint=hint, run=run_id)
 
 
-def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[ChunkPlan]) -> None:
+def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[ChunkPlan]) -> StageRecord:
     started = job.clock.monotonic()
     token = claimed[0].token or 0
     predicate = joined(plans)
@@ -123,6 +129,31 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     job.store.chunks.staged(record, counts, job.lease.check())
     point("chunk.after-record")
     job.store.effects.end(effect, EffectState.LANDED, version=commit.version)
+    return record
+
+
+def _brake(job: RunJob) -> Brake | None:
+    throttle = job.manifest.settings.throttle
+    if throttle is None:
+        return None
+
+    def still() -> None:
+        job.lease.check()
+        stop_unless_running(job)
+
+    return Brake(
+        throttle,
+        job.store.streams,
+        job.store.runs.holder,
+        job.ended,
+        job.clock,
+        still,
+        lambda message: report(job, message),
+    )
+
+
+def _any_pending(job: RunJob) -> bool:
+    return any(chunk.state is ChunkState.PENDING for chunk in job.store.runs.chunks(job.run.run_id))
 
 
 def _measured(

@@ -51,6 +51,7 @@ def render_plan(plan: Plan, *, next_step: bool = True) -> RenderableType:
                 ("checks", rule_lines(manifest)),
                 ("approval", approval_lines(manifest)),
                 ("live rows", [live_rows_sentence(manifest.settings)]),
+                ("throttle", _throttle(manifest.settings)),
                 ("undo", [f"guaranteed for {duration(manifest.settings.undo_window_seconds)} after publish"]),
                 ("why", why_lines(manifest)),
             ]
@@ -118,6 +119,11 @@ def _how(manifest: Manifest) -> str:
             return "row-exact: other rows of the touched files are carried over unchanged"
         case PublishMode.REPLACE:
             return "whole partitions, replaced in one commit"
+
+
+def _throttle(settings: Settings) -> list[RenderableType]:
+    told = "" if settings.throttle is None else settings.throttle.told()
+    return [told] if told else []
 
 
 def live_rows_sentence(settings: Settings) -> str:
