@@ -94,4 +94,6 @@ def _of_rows(sides: Sides, wanted: list[Sample]) -> list[RowSample]:
 
 
 def _with(sides: Sides, side: DataFrame, hashed: str, wanted: list[Sample]) -> DataFrame:
-    return sides.hashed(side, sides.texts()).where(F.col(hashed).isin([each for _, _, each in wanted]))
+    # As one text: each value of a list is a call to the JVM of its own.
+    hashes = ", ".join(f"{each}L" for _, _, each in wanted)
+    return sides.hashed(side, sides.texts()).where(f"{hashed} IN ({hashes})")

@@ -12,6 +12,7 @@ from backcast.model.diff import MASK, DiffRules
 from backcast.spark.diff_align import Alignment
 from backcast.spark.diff_cells import is_hashed
 from backcast.spark.digest import digest_columns, row_hash
+from backcast.spark.predicates import text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,10 +79,10 @@ class Sides:
     def texts(self) -> Column:
         """Every cell as text, in order; masked ones are masked before they leave Spark."""
         cells = [
-            F.lit(MASK) if field.name in self.rules.masked else _text(F.col(value(at)), field.dataType)
+            text_literal(MASK) if field.name in self.rules.masked else _text(value(at), field.dataType)
             for at, field in enumerate(self.schema.fields)
         ]
-        return F.array(*cells).alias(TEXTS)
+        return F.expr(f"array({', '.join(cells)})").alias(TEXTS)
 
     def whole(self) -> Column:
         """The row itself, as a struct."""
@@ -113,6 +114,6 @@ def _comparable(name: str, kind: DataType) -> Column:
     return row_hash(StructType().add(name, kind))
 
 
-def _text(column: Column, kind: DataType) -> Column:
-    shown = F.hex(column) if isinstance(kind, BinaryType) else column.cast("string")
-    return F.substring(shown, 1, _LONGEST_TEXT)
+def _text(name: str, kind: DataType) -> str:
+    shown = f"hex({name})" if isinstance(kind, BinaryType) else f"CAST({name} AS STRING)"
+    return f"substring({shown}, 1, {_LONGEST_TEXT})"
