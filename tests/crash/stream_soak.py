@@ -43,11 +43,12 @@ def main() -> None:
                 life.send(dice.randint(1, 100))
                 if dice.random() < 0.4:
                     fault = f"{dice.choice(STREAM_POINTS)}:{kill}"
+                    print(f"{number + 1:3} {fault}", flush=True)
                     life.die_at(fault)
                 else:
-                    fault = f"at random:{kill}"
+                    print(f"{number + 1:3} at random:{kill}", flush=True)
                     life.die_at_random(dice, kill, 4.0)
-                print(f"{number + 1:3} {fault}, {len(life.sent)} records sent", flush=True)
+            print(f"{len(life.sent)} records sent", flush=True)
             life.catch_up()
             life.check()
         finally:
