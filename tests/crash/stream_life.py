@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from backcast.control import ControlPlane
-from backcast.errors import BackcastError, LeaseHeld
+from backcast.errors import BackcastError
 from backcast.model.live import StreamStatus
 from backcast.spark import processes
 from backcast.spark.processes import ProcessIdentity
@@ -121,8 +121,7 @@ class StreamLife:
             return
         except BackcastError as error:
             self._jvm()
-            # Where nothing is left of the machine the lease runs out first: then it stops by itself, which is as safe.
-            if not jvm_only or not (isinstance(error, LeaseHeld) or error.exit_code in (5, 6)):
+            if not jvm_only or error.exit_code not in (5, 6):
                 raise Anomaly(f"the kill ended in {error!r}") from error
             return
         raise Anomaly(f"nothing was killed: {answer}")

@@ -17,7 +17,10 @@ from backcast.model.scope import Predicate, TimeClause
 from backcast.model.stage import publish_fence, stage_of, undo_fence
 from backcast.model.table import Change, FileList, Forget, NetChange, StageWrite
 from backcast.spark.delta.paths import TableRoot, canonical
+from backcast.spark.gateway import find_cause
 from backcast.spark.inspection import tables
+from backcast.targets.delta.exact import commit_files, stage_now
+from backcast.targets.delta.publish import NOT_LANDED
 from backcast.targets.delta.target import DeltaTarget
 
 if TYPE_CHECKING:
@@ -193,7 +196,7 @@ def test_a_released_stage_loses_what_nobody_needs_and_a_sweep_takes_the_rest_aft
     assert sum(rows(target).values()) == 8
 
 
-def test_a_chunk_of_whole_partitions_costs_the_one_job_that_writes_it(create: Create, spark: SparkSession) -> None:
+def test_a_chunk_of_whole_partitions_costs_one_job(create: Create, spark: SparkSession) -> None:
     """Delta by itself would read the log, the stage's state and its files in jobs of their own."""
     target, context = create(), spark.sparkContext
     stage = stage_of("r1", target.facts().version)
@@ -208,6 +211,20 @@ def test_a_chunk_of_whole_partitions_costs_the_one_job_that_writes_it(create: Cr
     net = target.net_change(stage, commit.version, SCOPE)
     assert len(net.removed) == len(net.added) > 0
     assert target.read(commit.version, Predicate()).count() == 4
+
+
+def test_two_processes_with_one_token_land_once_also_without_a_file(create: Create) -> None:
+    """Both saw that it was not there, and nothing that they write tells them apart: only the fence does."""
+    target, write = create(), StageWrite(("c1",), 1, SCOPE, exact=False)
+    stage, handle, where = stage_of("r1", target.facts().version), target._handle, "day = DATE'2026-01-02'"
+    target.open_stage(stage, SCOPE)
+    here = stage_now(handle, stage)
+    commit_files(handle, stage, write, here, [], [], where=where)
+    with pytest.raises(Exception) as lost:  # noqa: PT011 - whatever pyspark makes of Delta's own
+        commit_files(handle, stage, write, here, [], [], where=where)
+    assert find_cause(lost.value, NOT_LANDED) is not None
+    commit_files(handle, stage, write, stage_now(handle, stage), [], [], where=where)
+    assert [each.token for each in target.history(stage)] == [1]
 
 
 def test_a_discarded_stage_leaves_nothing(create: Create, tmp_path: Path) -> None:

@@ -155,6 +155,11 @@ def test_the_configuration_knows_the_streams_of_the_table_and_the_plan_tells_it(
     assert said in " ".join(shown(render_plan(plan), 160).split())
 
 
+def test_a_lag_of_no_stream_is_told_as_that() -> None:
+    assert Throttle(live_lag=5).told() == "live_lag waits for nobody: no stream here writes to the table"
+    assert Throttle().told() == ""
+
+
 def test_a_pace_of_nothing_is_refused(tmp_path: Path) -> None:
     bad = "output: daily, throttle: {rows_per_second: 0}}"
     (tmp_path / "backcast.yaml").write_text(_GOOD.replace("output: daily}", bad))

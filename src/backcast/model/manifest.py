@@ -134,6 +134,7 @@ class Settings(Document):
     masked: Annotated[tuple[str, ...], later(())] = ()
     """Columns whose values are never shown."""
     throttle: Annotated[Throttle | None, later(None)] = None
+    """None: jobs follow each other at once."""
     exact_types: Annotated[bool, later(False)] = False
     """The transform must return the table's own types; not even a narrower one is widened."""
     spark: dict[str, str] = Field(default_factory=dict)

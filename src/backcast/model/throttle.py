@@ -28,6 +28,7 @@ class Throttle(Document):
             parts.append(f"at most {self.rows_per_second:,} rows a second")
         if self.pause_seconds:
             parts.append(f"{self.pause_seconds:,} s between jobs")
-        if self.live_lag is not None and self.streams:
-            parts.append(f"waits while {' or '.join(self.streams)} is more than {self.live_lag:,} records behind")
+        if self.live_lag is not None:
+            late = f"waits while {' or '.join(self.streams)} is more than {self.live_lag:,} records behind"
+            parts.append(late if self.streams else "live_lag waits for nobody: no stream here writes to the table")
         return ", ".join(parts)

@@ -1,7 +1,7 @@
 """Two frames compared at three levels: digests of parts, then columns and rows of the parts that differ.
 
 When nothing changed each side is read once. Where something did, one job over those parts counts rows and cells, one
-looks up samples by their hashes, and one for each side sums up the columns that moved.
+looks up samples by their hashes, and one sums up the columns that moved.
 """
 
 from __future__ import annotations
