@@ -121,7 +121,7 @@ class Leases(Protocol):
         """Raises LeaseHeld (attribute `lease`) while someone else's has not ended."""
 
     def renew(self, lease: Lease, seconds: float) -> Lease:
-        """Raises LeaseHeld when it was lost."""
+        """Also one that has ended, while nobody took it. Raises LeaseHeld when it was lost."""
 
     def release(self, lease: Lease) -> None: ...
 

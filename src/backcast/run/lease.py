@@ -34,6 +34,8 @@ class HeldLease:
         self._seconds = seconds
         self._lease = lease
         self._safe_until = asked_at + seconds * 0.8
+        self._lost = False
+        self._asking = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew, name=f"lease {lease.name}", daemon=True)
 
@@ -42,8 +44,11 @@ class HeldLease:
         return self._lease
 
     def check(self) -> Lease:
-        """The lease, if it is certainly still ours. Call before every side effect."""
-        if self._clock.monotonic() >= self._safe_until:
+        """The lease, if it is certainly still ours. Call before every side effect.
+
+        Who stood still for too long asks the store: while nobody else took the lease, it can be had again.
+        """
+        if not self._safe and not self._renewed():
             raise LeaseHeld(
                 f"the lease on {self._lease.name} could not be renewed in time, so this process stops",
                 hint="run the same command again: it continues where this one stopped",
@@ -64,17 +69,30 @@ class HeldLease:
             with suppress(BackcastError):
                 self._leases.release(self._lease)
 
+    @property
+    def _safe(self) -> bool:
+        return self._clock.monotonic() < self._safe_until
+
     def _renew(self) -> None:
-        while not self._stop.wait(self._seconds / 5):
+        pause = self._seconds / 5
+        while not self._stop.wait(pause):
+            pause = self._seconds / (5 if self._renewed() else 30)
+
+    def _renewed(self) -> bool:
+        """Ask the store once. False when the lease is lost, or the store does not answer."""
+        with self._asking:
+            if self._lost:
+                return False
             asked = self._clock.monotonic()
             try:
                 self._lease = self._leases.renew(self._lease, self._seconds)
             except LeaseHeld:
-                self._safe_until = float("-inf")
-                return
+                self._lost, self._safe_until = True, float("-inf")
+                return False
             except BackcastError:
-                continue
+                return False
             self._safe_until = asked + self._seconds * 0.8
+            return True
 
 
 def living_workers(store: Store, run_id: str, ended: EndHolder) -> list[Lease]:

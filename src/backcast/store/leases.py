@@ -31,9 +31,12 @@ class SqlLeases:
             return _grant(connection, name, holder, seconds)
 
     def renew(self, lease: Lease, seconds: float) -> Lease:
-        """Also writes down the lease's holder, which may have learned about its JVM since. An ended lease is lost."""
+        """Also writes down the lease's holder, which may have learned about its JVM since.
+
+        One that ended is had again while nobody took it: whoever acts on what it protects takes it first.
+        """
         with self._database.write() as connection:
-            held = current(connection, lease.name)
+            held = _find(connection, lease.name)
             if held is None or held.token != lease.token:
                 raise _held(lease.name, held)
             renewed = lease.model_copy(update={"expires_at": now(connection) + timedelta(seconds=seconds)})

@@ -224,13 +224,20 @@ class LeaseContract:
 
     def test_a_lost_lease_can_neither_be_renewed_nor_given_back(self, store: SqlStore) -> None:
         lost = store.leases.acquire("table:orders", sample_holder("first"), 0)
-        with pytest.raises(LeaseHeld):
-            store.leases.renew(lost, 60)
         held = store.leases.acquire("table:orders", sample_holder("second"), 60)
         with pytest.raises(LeaseHeld):
             store.leases.renew(lost, 60)
         store.leases.release(lost)
         assert store.runs.holder("table:orders") == held
+        store.leases.release(held)
+        with pytest.raises(LeaseHeld):
+            store.leases.renew(lost, 60)
+
+    def test_a_lease_that_ended_is_had_again_while_nobody_took_it(self, store: SqlStore) -> None:
+        ended = store.leases.acquire("table:orders", sample_holder("first"), 0)
+        assert store.runs.holder("table:orders") is None
+        again = store.leases.renew(ended, 60)
+        assert (store.runs.holder("table:orders"), again.token) == (again, ended.token)
 
     def test_renewing_writes_down_what_the_holder_has_learned(self, store: SqlStore) -> None:
         lease = store.leases.acquire("table:orders", sample_holder(), 60)
