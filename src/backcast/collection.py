@@ -71,7 +71,7 @@ class Collection:
                 point("gc.after-forget")
                 clean.close_effects(store, run.run_id, deleted)
                 released = publications[-1].model_copy(update={"released_at": self._world.clock.now()})
-                store.runs.save_publication(released)
+                store.runs.save_publication(released, token=lease.check().token)
                 point("gc.after-record")
         return GcItem(run_id=run.run_id, table=run.table, reason=reason, refs=forget.refs, files_deleted=deleted)
 

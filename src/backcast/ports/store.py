@@ -69,8 +69,11 @@ class RunStore(RunReader, Protocol):
     def save_verdict(self, verdict: Verdict) -> None:
         """With an event that holds its hash."""
 
-    def save_publication(self, publication: Publication) -> None:
-        """Insert, or replace the one with the same run and generation; with an event that holds its hash."""
+    def save_publication(self, publication: Publication, *, token: int | None = None) -> None:
+        """Insert, or replace the one with the same run and generation; with an event that holds its hash.
+
+        Raises StateConflict when the lease token is stale: a process that slept may not overwrite what others did.
+        """
 
     def mark_superseded(self, run_id: str, by: str | None) -> None:
         """Record which run took this one's place, or None when that was undone."""

@@ -44,7 +44,7 @@ def finish(job: PublishJob, run: Run, effect: Effect, version: str) -> Publicati
     problem = _read_back(job, publication, frozenset(data["live"]), rewritten=rewrite is not None)
     if problem is not None and rewrite is None:
         publication = _as_landed(job, publication)
-    job.store.runs.save_publication(publication)
+    job.store.runs.save_publication(publication, token=job.check_lease())
     point("publish.after-record")
     job.store.effects.end(effect, EffectState.LANDED, version=version)
     point("publish.before-state")
@@ -174,5 +174,6 @@ def _supersede(job: PublishJob, publication: Publication) -> None:
             continue
         theirs = [each for each in job.store.runs.publications(other.run_id) if each.undone_at is None]
         if theirs and removed & frozenset(theirs[-1].added):
+            job.check_lease()
             job.store.runs.mark_superseded(other.run_id, publication.run_id)
             job.store.runs.transition(other, RunState.SUPERSEDED, detail=f"superseded by {publication.run_id}")

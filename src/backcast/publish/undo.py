@@ -221,7 +221,7 @@ def _finish(job: PublishJob, run: Run, publication: Publication, effect: Effect,
     if publication.undo_until < now:
         changed["undo_until"] = now + timedelta(seconds=job.manifest.settings.undo_window_seconds)
     undone = publication.model_copy(update=changed)
-    job.store.runs.save_publication(undone)
+    job.store.runs.save_publication(undone, token=job.check_lease())
     point("undo.after-record")
     job.store.effects.end(effect, EffectState.LANDED, version=version)
     _close(job, run, undone)
@@ -233,6 +233,7 @@ def _close(job: PublishJob, run: Run, publication: Publication) -> None:
     for other in job.store.runs.runs(dataset=run.dataset, limit=1000):
         if other.superseded_by != run.run_id:
             continue
+        job.check_lease()
         if other.state is RunState.SUPERSEDED:
             job.store.runs.transition(other, RunState.PUBLISHED, detail=f"{run.run_id} was undone")
         # Last, because only this mark leads a repeated undo back here.

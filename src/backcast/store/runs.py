@@ -76,7 +76,7 @@ class SqlRuns(SqlRunReader):
             connection.execute(schema.verdicts.insert().values(row))
             events.append(connection, verdict.run_id, VERDICT, told)
 
-    def save_publication(self, publication: Publication) -> None:
+    def save_publication(self, publication: Publication, *, token: int | None = None) -> None:
         table = schema.publications
         key = {"run_id": publication.run_id, "generation": publication.generation}
         document = publication.canonical().decode()
@@ -89,6 +89,8 @@ class SqlRuns(SqlRunReader):
             "files_removed": len(publication.removed),
         }
         with self._database.write() as connection:
+            if token is not None:
+                leases.require(connection, publication.run_id, token)
             same = (table.c[name] == value for name, value in key.items())
             changed = connection.execute(update(table).where(*same).values(document=document))
             if changed.rowcount == 0:

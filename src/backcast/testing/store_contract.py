@@ -186,6 +186,16 @@ class RunContract:
             store.runs.save_publication(publication)
         assert store.runs.publications(run.run_id) == [undone, second]
 
+    def test_a_publication_of_a_stale_lease_is_refused(self, store: SqlStore) -> None:
+        run = store.runs.create(sample_manifest())
+        stale = store.leases.acquire(lease_name(run.run_id), sample_holder("first"), 60)
+        fresh = store.leases.take_over(stale, sample_holder("second"), 60)
+        undone = sample_publication(run.run_id).model_copy(update={"undo_version": "99"})
+        store.runs.save_publication(undone, token=fresh.token)
+        with pytest.raises(StateConflict, match="lease"):
+            store.runs.save_publication(sample_publication(run.run_id), token=stale.token)
+        assert store.runs.publications(run.run_id) == [undone]
+
     def test_supersession_is_recorded_and_taken_back(self, store: SqlStore) -> None:
         run = store.runs.create(sample_manifest())
         store.runs.mark_superseded(run.run_id, "later-run")
