@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from backcast.model.finding import Severity
 from backcast.model.scope import Predicate, TimeClause
 from backcast.model.stage import publish_fence, stage_of, undo_fence
 from backcast.model.table import Change, FileList, Forget, NetChange, StageWrite
+from backcast.ports import Rest
 from backcast.spark.delta.paths import TableRoot, canonical
 from backcast.spark.gateway import find_cause
 from backcast.spark.inspection import tables
@@ -295,3 +297,33 @@ def test_readers_of_the_change_feed_see_old_rows_deleted_and_new_ones_inserted(
     feed = spark.read.option("readChangeFeed", "true").option("startingVersion", str(version)).table(name)
     found = Counter(row[0] for row in feed.select("_change_type").collect())
     assert found == {"delete": 4, "insert": 4}
+
+
+@pytest.mark.parametrize("way", ["exact files", "replaceWhere"])
+def test_on_a_local_disk_commits_to_a_stage_wait_for_their_turn(
+    create: Create, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes could land the same version there: Delta's log store looks first and renames then."""
+    target = create()
+    base = target.facts().version
+    stage = stage_of("r1", base)
+    target.open_stage(stage, SCOPE)
+    new = target.read(base, SCOPE)
+    seen: list[list[int]] = []
+
+    @contextmanager
+    def turn() -> Iterator[Rest]:
+        seen.append([each.token for each in target.history(stage)])
+        yield lambda _: None
+        seen.append([each.token for each in target.history(stage)])
+
+    if way == "replaceWhere":
+        monkeypatch.setattr("backcast.targets.delta.replace._FEW", 0)
+    target.write(stage, StageWrite(("c1",), 7, SCOPE, exact=False), new, turn)
+    assert seen == [[], [7]]
+    assert "target.local-log" in {each.code for each in target.findings(_files(target), timedelta(days=1))}
+
+
+def test_only_a_local_disk_is_called_one() -> None:
+    assert TableRoot("file:///lake/t").is_local
+    assert not TableRoot("s3a://lake/t").is_local

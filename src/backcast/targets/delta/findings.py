@@ -55,6 +55,7 @@ def findings(handle: DeltaHandle, files: FileList, undo_window: timedelta) -> li
         *_features(handle.name, head.layout),
         *_deletion_vectors(handle.name, files),
         *_retention(handle, head, undo_window),
+        *_local_log(handle),
         note(
             "target.gc",
             "VACUUM does not visit the folder _backcast/ of a Delta table",
@@ -99,6 +100,19 @@ def _deletion_vectors(table: str, files: FileList) -> list[Finding]:
             "target.delete-files",
             f"deletion vectors apply to rows in scope of {table}; an undo could bring those rows back",
             f"rewrite the scope once: REORG TABLE {table} APPLY (PURGE)",
+        )
+    ]
+
+
+def _local_log(handle: DeltaHandle) -> list[Finding]:
+    if not handle.root.is_local:
+        return []
+    return [
+        note(
+            "target.local-log",
+            "on a local disk Delta keeps apart the writers of one process only: of two processes that commit in the"
+            " same moment, one can lose its commit",
+            "publish and undo while no other process writes, or keep the table in an object store or HDFS",
         )
     ]
 

@@ -30,8 +30,10 @@ _FEW = 100
 
 
 def replace_rows(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> None:
-    """Delta tells writers of other partitions apart by itself. Where the predicate is about other columns, every file
-    that somebody else adds might matter, and the job itself waits for its turn.
+    """Delta tells writers of other partitions apart by itself, but who lands first only where its log allows that.
+
+    Where `replaceWhere` is about other columns, every file that somebody else adds might matter; and on a local disk
+    two processes could land the same version. There the job itself waits for its turn.
     """
     here = stage_now(handle, stage)
     where = to_sql(write.predicate, here.layout.types)
@@ -40,14 +42,15 @@ def replace_rows(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: Dat
         come = write_files(handle, here, rows)
         _refuse_strangers(here, write, come)
         faults.point("chunk.before-commit")
-        here = stage_now(handle, stage)
-        gone = here.files(write.predicate).values()
-        commit_files(handle, stage, write, here, come, gone, where=where if write.predicate.clauses else None)
+        with turn():
+            here = stage_now(handle, stage)
+            gone = here.files(write.predicate).values()
+            commit_files(handle, stage, write, here, come, gone, where=where if write.predicate.clauses else None)
         return
     faults.point("chunk.before-commit")
     note = stage_note(stage.run_id, write.chunk_ids, write.token)
     writer = replace_where(rows, where, note, (f"backcast:{stage.run_id}:{write.token}", 1))
-    with nullcontext() if apart else turn():
+    with nullcontext() if apart and not handle.root.is_local else turn():
         writer.save(f"{handle.root.path}/{STAGES}/{stage.branch}")
 
 
