@@ -15,7 +15,7 @@ from backcast.model.log import Ranges, TopicFacts
 from backcast.model.report import Progress
 from backcast.model.words import many
 from backcast.ports.streams import LiveCommit, LiveHost, Position
-from backcast.spark.gateway import causes, is_jvm_error, translate
+from backcast.spark.gateway import answered, causes, is_jvm_error, translate
 from backcast.spark.streaming_plan import is_stateful
 from backcast.streams.batch import Batches, Sink, StopAtBoundary, refuse_unfit
 from backcast.streams.position import CheckpointFiles, batch_ranges, position
@@ -102,7 +102,8 @@ class SparkQuery:
         try:
             query = writer.start()
         except Exception as error:
-            if not is_jvm_error(error):
+            if not (is_jvm_error(error) and answered(error)):
+                # A JVM that went away has said nothing about the transform.
                 raise
             raise _not_streamable(self.sink, error) from error
         try:
