@@ -53,6 +53,7 @@ from backcast.verbs.comparing import ComparingVerbs
 from backcast.verbs.missing import MissingVerbs
 from backcast.verbs.stream_backfilling import StreamBackfillVerbs
 from backcast.verbs.stream_recovering import StreamRecoveryVerbs
+from backcast.verbs.stream_replaying import StreamReplayVerbs
 from backcast.verbs.topics import TopicVerbs
 from backcast.verbs.watching import WatchingVerbs
 
@@ -78,6 +79,7 @@ class ControlPlane(
     MissingVerbs,
     StreamBackfillVerbs,
     StreamRecoveryVerbs,
+    StreamReplayVerbs,
     TopicVerbs,
     WatchingVerbs,
 ):

@@ -71,6 +71,15 @@ STREAM_POINTS: tuple[str, ...] = (
 )
 """Of a live stream, which is no run: its own tests try them."""
 
+FULL_REPLAY_POINTS: tuple[str, ...] = (
+    "catch-up.after-batches",
+    "catch-up.after-cut",
+    "full-replay.after-slice",
+    "full-replay.before-exchange",
+    "full-replay.after-exchange",
+)
+"""Of a full replay, which is a stream's affair too."""
+
 _hook: Callable[[str], None] | None = None
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -52,6 +53,24 @@ class ReplayedTransform(Transform, Protocol):
         """What the replay did; None while it has not come to its end."""
 
 
+class CatchingUp(Protocol):
+    """The query of a full replay, which goes on as the stream."""
+
+    @property
+    def batch(self) -> int | None:
+        """The newest that is over."""
+
+    def query_id(self) -> str | None: ...
+
+    def begin(self, query_id: str, starts: Mapping[int, int]) -> None: ...
+
+    def advance(self, ends: Mapping[int, int]) -> None:
+        """Read up to exactly these offsets."""
+
+    def ends(self) -> dict[int, int]:
+        """The next offset of each partition."""
+
+
 class Replaying(Protocol):
     """A declared stream, as a run can replay it."""
 
@@ -72,6 +91,25 @@ class Replaying(Protocol):
 
     def transform(self, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...]) -> ReplayedTransform:
         """The transform of a run that replays it."""
+
+    @property
+    def folder(self) -> Path:
+        """Where a full replay keeps its query and what that has computed."""
+
+    def catch_up(self) -> CatchingUp:
+        """The query of a full replay."""
+
+    def caught_up(self) -> ReplayPin:
+        """What that query has computed by now, for a plan."""
+
+    def first_offsets(self, since: datetime | None) -> dict[int, int]:
+        """Where a full replay begins. Raises Refused when the log does not go back so far."""
+
+    def reach(self, batch: int) -> tuple[date, date] | None:
+        """The first and the last day that the table, or that query up to the batch, has rows of."""
+
+    def forget(self) -> None:
+        """Throw away what a full replay left."""
 
 
 class World(Protocol):

@@ -55,6 +55,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "late": "Find what a stream left out of its table; plan just that.",
         "stream recover": "Bring back a stream whose checkpoint is lost.",
         "stream backfill": "Restate a window of a stream's table, pausing it if need be.",
+        "stream replay": "Compute a stream's table anew; the query that did goes on.",
     },
     "Kafka": {
         "kafka offsets": "Say which offsets of a topic a moment falls on.",

@@ -39,6 +39,11 @@ class ReplayPin(Document):
     most_per_trigger: Annotated[int | None, later(None)] = None
     """Records that one batch takes at the most, so that windows do not all close at once."""
 
+    ends: Annotated[dict[int, int], later({})] = Field(default_factory=dict)
+    """Of a full replay: where the query stood after that batch, which is its own."""
+    takeover: Annotated[bool, later(False)] = False
+    """A full replay: its query has computed the rows already, and goes on as the stream."""
+
     @property
     def streamed(self) -> bool:
         """Whether a streaming query computes the rows."""

@@ -46,6 +46,8 @@ class Request(Document):
     """The live stream whose result is computed anew, from its own state where a batch would give other rows."""
     as_stream: Annotated[bool, later(False)] = False
     """Also where a batch would give the same."""
+    takeover: Annotated[bool, later(False)] = False
+    """The rows are those of a full replay of the stream, whose query will go on as the stream."""
     retries: Annotated[str | None, later(None)] = None
     """The run whose quarantined records these offsets, or this window, hold."""
     affected: Annotated[int | None, later(None)] = None

@@ -32,6 +32,8 @@ def planned_replay(request: Request, replaying: Replaying, now: datetime) -> Rep
             f" {stream.pipeline.settings.publish_mode}",
             hint="leave --stream out, or use `publish: {mode: replace}`",
         )
+    if request.takeover:
+        return replaying.caught_up()
     windows = requested_windows(request, stream.dataset.time.zone)
     whole = Interval(start=windows[0].start, end=windows[-1].end)
     job = Job(run_id="plan", execution=Execution.DRY_RUN, window=whole, clock=now)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backcast.errors import InvalidRequest
+from backcast.errors import Drifted, InvalidRequest, Refused
+from backcast.model.column import TimeKind
 from backcast.model.replay import Replayed, ReplayPin, WatermarkStrategy
 from backcast.model.scope import EVERYTHING
+from backcast.model.states import Execution
 from backcast.model.stream import StreamSpec, Watermark
 from backcast.model.time import Interval
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from backcast.project.config import Project
     from backcast.project.loading import LoadedTransform
     from backcast.project.wiring import Wiring
+    from backcast.streams.catch_up import CatchUp
     from backcast.streams.replay import Replay
 
 _END_OF_TIME = "9999-01-01 00:00:00"
@@ -63,13 +67,83 @@ class StreamReplay:
     def input(self, pin: ReplayPin) -> Input:
         from backcast.sources.kafka.replayed import ReplayedInput
 
-        return ReplayedInput(self.wiring.log_input(self.stream.input, self.stream.source), pin.positions)
+        return ReplayedInput(self.wiring.log_input(self.stream.input, self.stream.source), pin.positions, pin.ends)
 
     def planning(self) -> PlannedReplay:
         return PlannedReplay(self)
 
     def transform(self, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...]) -> ReplayedTransform:
         return ReplayedTransform(self, run_id, manifest, inputs)
+
+    @property
+    def folder(self) -> Path:
+        return self.wiring.project.root / ".backcast" / "full-replays" / self.stream.name
+
+    def catch_up(self) -> CatchUp:
+        from backcast.project.streaming import live_query
+        from backcast.streams.batch import refuse_unfit
+        from backcast.streams.catch_up import CatchUp
+
+        query = live_query(self.wiring, self.stream, Execution.REPLAY)
+
+        def rows() -> DataFrame:
+            found = query.rows()
+            refuse_unfit(query.sink, found)
+            return found
+
+        return CatchUp(self.folder, self.stream.source.topic, rows)
+
+    def caught_up(self) -> ReplayPin:
+        query, watermark = self.catch_up(), self.stream.watermark
+        return ReplayPin(
+            stream=self.stream.name,
+            strategy=WatermarkStrategy.BOUNDED,
+            because="a full replay: its query goes on as the stream",
+            checkpoint=str(query.checkpoint),
+            query_id=query.query_id() or "",
+            batch=query.batch,
+            positions=query.starts(),
+            ends=query.ends(),
+            takeover=True,
+            column="" if watermark is None else watermark.column,
+            delay_seconds=0 if watermark is None else int(watermark.delay.total_seconds()),
+            most_per_trigger=self.stream.most_per_trigger,
+        )
+
+    def first_offsets(self, since: datetime | None) -> dict[int, int]:
+        topic = self.wiring.log_input(self.stream.input, self.stream.source)
+        whole, source = topic.whole(), self.stream.source
+        starts = {each.partition: each.log_start for each in whole.facts.partitions}
+        if since is not None:
+            window = {"all": Interval(start=since, end=max(since + timedelta(hours=1), self.wiring.clock.now()))}
+            found = whole.topic.window_ranges(
+                whole.facts, window, (source.slack_before, source.slack_after), to_end=True
+            )
+            return starts | {each.partition: max(each.start, starts[each.partition]) for each in found["all"]}
+        if any(starts.values()):
+            gone = ", ".join(f"{key} from {value}" for key, value in sorted(starts.items()) if value)
+            raise Refused(
+                f"the log of topic {source.topic} no longer has its first records (partition {gone}): rows that came of"
+                " them would be replaced by nothing",
+                hint=f"backcast stream replay {self.stream.name} --from DAY replaces what the log still has",
+            )
+        return starts
+
+    def reach(self, batch: int) -> tuple[date, date] | None:
+        from pyspark.sql import functions as F
+
+        time = self.stream.dataset.time
+        if time.kind not in (TimeKind.DATE, TimeKind.TIMESTAMP, TimeKind.TIMESTAMP_NTZ):
+            raise InvalidRequest(f"{time.column} is no date and no timestamp: its days cannot be told")
+        target = self.wiring.target(self.stream.dataset.name)
+        there = target.read(target.facts().version, EVERYTHING)
+        day = F.to_date(F.col(time.column)).alias("day")
+        days = there.select(day).union(self.catch_up().spooled(batch).select(day))
+        first, last = days.agg(F.min("day"), F.max("day")).collect()[0]
+        return None if first is None else (first, last)
+
+    def forget(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def planned(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
         """The transform's result over the topic as a stream that is never started."""
@@ -142,12 +216,26 @@ class ReplayedTransform:
 
     def apply(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
         """Runs the replay first, unless an earlier job has."""
+        if self._pin.takeover and self._pin.batch is not None:
+            return self._own_query().spooled(self._pin.batch)
         return self.replay(inputs, job).rows()
 
     def told(self) -> Replayed | None:
         """What the replay did; None while it has not."""
+        if self._pin.takeover:
+            return None
         done = replay_folder(self.of.wiring.project, self.run_id) / "done.json"
         return Replayed.model_validate_json(done.read_text()) if done.exists() else None
+
+    def _own_query(self) -> CatchUp:
+        """The query of the full replay that was planned. Raises Drifted when another has taken its place."""
+        query = self.of.catch_up()
+        if query.query_id() != self._pin.query_id:
+            raise Drifted(
+                f"the rows that a replay of stream {self.of.stream.name} had computed are gone",
+                hint=f"backcast cancel {self.run_id}, then backcast stream replay {self.of.stream.name}",
+            )
+        return query
 
     def replay(self, inputs: Mapping[str, DataFrame], job: Job) -> Replay:
         from backcast.streams.replay import Replay

@@ -23,7 +23,7 @@ ALWAYS = Interval(start=datetime(1, 1, 2, tzinfo=UTC), end=datetime(9999, 12, 30
 """The window of a transform that runs live: no row lies out of it."""
 
 
-def live_query(world: Wiring, spec: StreamSpec) -> SparkQuery:
+def live_query(world: Wiring, spec: StreamSpec, execution: Execution = Execution.LIVE) -> SparkQuery:
     """Nothing is started and no checkpoint touched. Tables beside the topic are read as they are now."""
     from backcast.sources.kafka.streaming import OBSERVED, UNDECODED, KafkaStream
     from backcast.streams.batch import Sink
@@ -45,7 +45,7 @@ def live_query(world: Wiring, spec: StreamSpec) -> SparkQuery:
             delay = f"{int(spec.watermark.delay.total_seconds() * 1000)} milliseconds"
             stream = stream.withWatermark(spec.watermark.column, delay)
         beside = {name: world.source(dataset).read(pinned[name], EVERYTHING) for name, dataset in tables.items()}
-        job = Job(run_id=f"stream:{spec.name}", execution=Execution.LIVE, window=ALWAYS, clock=world.clock.now())
+        job = Job(run_id=f"stream:{spec.name}", execution=execution, window=ALWAYS, clock=world.clock.now())
         return transform.streamed({spec.input: stream, **beside}, job)
 
     sink = Sink(

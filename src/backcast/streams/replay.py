@@ -23,7 +23,7 @@ from backcast.model.replay import Replayed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ENOUGH = "backcast: the replay has read what it was to read"
+ENOUGH = "backcast: the replay has read what it was to read"
 _AFTER_SENTINEL = 3
 """Batches in which operators above one another still pass the end of time on."""
 
@@ -49,7 +49,7 @@ class Replay:
 
     def rows(self) -> DataFrame:
         """The query's whole result. Runs what is missing of it first."""
-        with _alone(self.folder):
+        with alone(self.folder):
             if not self._done.exists():
                 self._run()
         frame = self.streamed(self._sentinels)
@@ -107,7 +107,7 @@ class Replay:
 
         def write(rows: DataFrame, batch: int) -> None:
             if enough(batch):
-                raise _EnoughError(_ENOUGH)
+                raise EnoughError(ENOUGH)
             rows.write.mode("overwrite").parquet(str(self._spool / str(batch)))
 
         writer = self.streamed(self._sentinels).writeStream.foreachBatch(write).outputMode("append")
@@ -115,8 +115,8 @@ class Replay:
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            if _ENOUGH not in str(error):
-                raise _failed(error) from error
+            if ENOUGH not in str(error):
+                raise query_failed(error) from error
 
     def _reached(self, batch: int) -> bool:
         """Whether the batch before has read everything already."""
@@ -165,11 +165,11 @@ class Replay:
         return self.folder / "done.json"
 
 
-class _EnoughError(Exception):
+class EnoughError(Exception):
     """Ends the query at a committed batch: what is raised before a batch wrote anything leaves it planned only."""
 
 
-def _failed(error: Exception) -> ChunkFailed:
+def query_failed(error: Exception) -> ChunkFailed:
     lines = [line for line in str(error).splitlines() if line.strip()]
     return ChunkFailed(
         f"the replay's query failed: {lines[0] if lines else type(error).__name__}",
@@ -178,7 +178,7 @@ def _failed(error: Exception) -> ChunkFailed:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """Workers of one machine wait for the one that runs the query. A process that dies lets go."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from backcast.errors import InvalidRequest, Refused
+from backcast.model.full_replay import SWAPPED
 from backcast.model.live import stream_lease
 from backcast.model.recovery import NO_BATCH, Recovery, Way, cut_off, ends_of, proven_position, way_back
 from backcast.ports.streams import LiveCommit
@@ -103,7 +104,9 @@ class StreamRecoveryVerbs(StreamingVerbs):
     def _begun(self, spec: StreamSpec, query_id: str) -> LiveCommit:
         """Of a query that a recovery made and that has no batch in the table yet: where it begins was proven then."""
         steps = reversed(self.world.store().streams.steps(spec.name))
-        made = next((each for each in steps if each.name == RECOVERED and each.data["query_id"] == query_id), None)
+        made = next(
+            (each for each in steps if each.name in (RECOVERED, SWAPPED) and each.data["query_id"] == query_id), None
+        )
         if made is None:
             table, hint = spec.dataset.table, f"backcast stream start {spec.name} --accept-checkpoint begins anew"
             raise Refused(f"{table} has no batch of stream {spec.name}: nothing proves an offset", hint=hint)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from backcast.errors import BackcastError, Failed, InvalidRequest, LeaseHeld, Refused
 from backcast.held import quiet
+from backcast.model.full_replay import refuse_between
 from backcast.model.live import (
     LiveState,
     LiveStream,
@@ -168,6 +169,7 @@ class StreamingVerbs(Verbs):
         if self.world.stream(name).external:
             hint = f"take `external: true` from streams.{name} once nobody else runs it"
             raise InvalidRequest(f"stream {name} is run by somebody else", hint=hint)
+        refuse_between(self.world.stream_reader().steps(name))
         held = self.world.reader().holder(stream_lease(name))
         if held is not None and self.world.alive(held.holder):
             who = f"{held.holder.owner} ({held.holder.process})"

@@ -111,9 +111,9 @@ def _published(
             asked = planned
         run_id = asked.run_id or ""
         if not asked.has(PUBLISHED):
-            if not yes and not _agreed(work, run_id):
+            if not yes and not agreed(work, run_id):
                 return None
-            _publish(work, run_id)
+            publish_run(work, run_id)
             asked = control.stream_backfill_step(asked.stream, PUBLISHED) or asked
         seen = work.call("watch", "looking at what readers see", run_id=run_id, once=True, every=300.0)
         _refuse_wrong(seen, run_id, asked)
@@ -132,14 +132,14 @@ def _planned(control: ControlPlane, asked: StreamBackfill, work: Working, why: W
     return control.stream_backfill_planned(asked.stream, plan)
 
 
-def _agreed(work: Working, run_id: str) -> bool:
+def agreed(work: Working, run_id: str) -> bool:
     import sys
 
     work.screen.err.print(f"Run {run_id} and publish it? [y/N] ", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _publish(work: Working, run_id: str) -> None:
+def publish_run(work: Working, run_id: str) -> None:
     from backcast.model.run import Run
     from backcast.model.states import RunState
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,8 @@ class ReplayedInput:
     topic: KafkaInput
     positions: Mapping[int, int]
     """From where; a partition that is not named, and all of them when none is, from where the windows begin."""
+    ends: Mapping[int, int] = field(default_factory=dict)
+    """Up to where, if that was decided by who reads."""
 
     def identity(self) -> TableIdentity:
         return self.topic.identity()
@@ -61,7 +63,7 @@ class ReplayedInput:
         return Reading(nothing, _Scanned(found.job, (), found.counted) if isinstance(found, LogRows) else found)
 
     def _from_position(self, ranges: Ranges, facts: TopicFacts) -> Ranges:
-        ends = {each.partition: each.end for each in ranges}
+        ends = dict(self.ends) or {each.partition: each.end for each in ranges}
         starts = {each.partition: each.start for each in ranges} | dict(self.positions)
         pairs = [(each.partition, starts.get(each.partition, each.log_start)) for each in facts.partitions]
         return tuple(

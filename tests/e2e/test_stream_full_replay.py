@@ -1,0 +1,150 @@
+"""A stream's table is computed anew from its topic, and the query that did it goes on as the stream: exactly once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backcast.control import ControlPlane
+from backcast.errors import Refused, StateConflict
+from backcast.model import full_replay as steps
+from backcast.model.full_replay import CaughtUp
+from backcast.model.pipeline import TableFormat
+from backcast.model.request import Request
+from backcast.model.states import RunState
+from backcast.testing.faults import SimulatedCrash, crash_at
+from tests.crash.life import DoomedWiring
+from tests.e2e.test_stream_replay import Shop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from backcast.testing.kafka import KafkaBroker
+
+_WHY = Request(pipeline="hourly", reason="amounts were net")
+
+
+@pytest.fixture(params=list(TableFormat))
+def shop(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    spark: SparkSession,
+    broker: KafkaBroker,
+    namespace: str,
+    lake_root: Path,
+) -> Shop:
+    """A stateful stream of ours that has read ten hours and written nine."""
+    delta = request.param is TableFormat.DELTA
+    table = f"delta.`{tmp_path}/lake/hourly`" if delta else f"{namespace}.hourly"
+    made = Shop(tmp_path, spark, broker, table, lake_root)
+    file = tmp_path / "backcast.yaml"
+    file.write_text(file.read_text().replace("    external: true\n", ""))
+    made.send([number / 6 for number in range(60)], 0)
+    _live(made)
+    # Its batches are not those of the stream: the last one would go beyond where that stands.
+    file.write_text(file.read_text().replace("most_per_trigger: 20", "most_per_trigger: 50"))
+    return made
+
+
+def _live(shop: Shop) -> None:
+    """The live runner takes what is there."""
+    shop.control().stream_start("live", once=True)
+
+
+def _wanted(hours: range, factor: int) -> dict[int, tuple[int, str]]:
+    return dict.fromkeys(hours, (6, f"{6 * factor}.00"))
+
+
+def _caught_up(control: ControlPlane) -> CaughtUp:
+    control.stream_replay_step("live", steps.STOPPED)
+    found = control.stream_replay_slice("live", last=True)
+    control.stream_replay_step("live", steps.CAUGHT_UP, **found.as_json())
+    return found
+
+
+def _publish(control: ControlPlane) -> str:
+    plan = control.plan(control.stream_replay_request("live", _WHY))
+    assert not plan.refused, plan.findings
+    control.stream_replay_step("live", steps.PLANNED, run_id=plan.run_id)
+    run = control.run(plan.run_id)
+    assert run.state is RunState.ACCEPTED, run.detail
+    control.publish(plan.run_id)
+    control.stream_replay_step("live", steps.PUBLISHED)
+    return plan.run_id
+
+
+def test_a_table_is_replayed_and_its_stream_goes_on_behind_it(shop: Shop) -> None:
+    """Through crashes in slices and in the exchange; records that the stream has not read wait for the new query."""
+    assert shop.hours() == _wanted(range(9), 1)
+    control = shop.control()
+    ends = {each.partition: each.end for each in control.stream_status("live").batches[0].offsets}
+    shop.send([10 + number / 6 for number in range(12)], 60)
+    shop.deploy("10")
+    begun = control.stream_replay("live")
+    assert control.stream_replay("live") == begun, "the same command goes on"
+    for name in ("catch-up.after-batches", "catch-up.after-cut", "full-replay.after-slice"):
+        with crash_at(name), pytest.raises(SimulatedCrash):
+            shop.control(DoomedWiring).stream_replay_slice("live")
+    found = _caught_up(control)
+    assert (found.ends, found.behind) == (ends, 0), "to the record where the stream stands"
+    with pytest.raises(Refused, match="its own query goes on as the stream"):
+        _live(shop)
+    with pytest.raises(StateConflict, match="not published"):
+        control.stream_replay_swap("live")
+    run_id = _publish(control)
+    assert shop.hours() == _wanted(range(9), 10)
+    with pytest.raises(StateConflict, match="a second time"):
+        control.stream_replay_end("live", given_up=True)
+    for name in ("full-replay.before-exchange", "full-replay.after-exchange"):
+        with crash_at(name), pytest.raises(SimulatedCrash):
+            shop.control(DoomedWiring).stream_replay_swap("live")
+    swapped = control.stream_replay_swap("live")
+    assert control.stream_replay_swap("live") == swapped, "once"
+    control.stream_replay_end("live")
+    assert not (shop.root / ".backcast" / "full-replays" / "live").exists()
+    _live(shop)
+    shop.send([12 + number / 6 for number in range(12)], 72)
+    _live(shop)
+    assert shop.hours() == _wanted(range(13), 10), "the window that was open at the exchange is whole"
+    shop.control().undo(run_id)
+    after = shop.hours()
+    assert after == _wanted(range(9), 1) | _wanted(range(9, 13), 10), "what the new query wrote since stays"
+
+
+def test_one_that_is_given_up_leaves_all_as_it_was(shop: Shop) -> None:
+    control = shop.control()
+    shop.deploy("10")
+    control.stream_replay("live", "2026-01-01T04:00:00")
+    with pytest.raises(StateConflict, match="is not over"):
+        control.stream_replay("live")
+    _caught_up(control)
+    plan = control.plan(control.stream_replay_request("live", _WHY))
+    control.stream_replay_step("live", steps.PLANNED, run_id=plan.run_id)
+    control.cancel(plan.run_id)
+    control.stream_replay_end("live", given_up=True)
+    with pytest.raises(StateConflict, match="no full replay"):
+        control.stream_replay_slice("live")
+    shop.send([10 + number / 6 for number in range(12)], 60)
+    shop.deploy("1")
+    _live(shop)
+    assert shop.hours() == _wanted(range(11), 1)
+
+
+def test_a_log_that_has_lost_its_beginning_is_replayed_from_a_day_on(shop: Shop) -> None:
+    starts = dict.fromkeys(range(2), 30)
+    shop.broker.delete_records(shop.topic, starts)
+    control = shop.control()
+    control.stream_replay("live")
+    with pytest.raises(Refused, match="no longer has its first records"):
+        control.stream_replay_slice("live")
+    control.stream_replay_end("live", given_up=True)
+    shop.deploy("10")
+    control.stream_replay("live", "2026-01-01T07:00:00")
+    found = _caught_up(control)
+    assert found.first_day == "2026-01-01T07:00:00"
+    _publish(control)
+    control.stream_replay_swap("live")
+    control.stream_replay_end("live")
+    assert shop.hours() == _wanted(range(7), 1) | _wanted(range(7, 9), 10)
