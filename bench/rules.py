@@ -8,7 +8,10 @@ from typing import Any
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.pipeline import TableFormat
 from backcast.model.rule import Per, Rule, RuleKind, RuleResult
-from backcast.model.scope import Predicate, TimeClause
+from backcast.model.scope import EVERYTHING, Predicate, TimeClause
+from backcast.ports import Source
+from backcast.spark.delta.reader import DeltaReader
+from backcast.spark.iceberg.reader import IcebergReader
 from backcast.spark.rules import SparkRules
 from backcast.validate.rules import Facts, judge, numbers_of
 from bench.lake import Lake
@@ -47,10 +50,14 @@ def measure(lake: Lake, table_format: TableFormat, sizes: Sizes) -> list[Result]
         str(day): Predicate(clauses=(TimeClause(time=column, ranges=((str(day), str(day + timedelta(days=1))),)),))
         for day in days
     }
+    reader: Source = (IcebergReader if table_format is TableFormat.ICEBERG else DeltaReader)(lake.spark, facts)
+    version = reader.facts().version
+    claims = [claim for rule in RULES for claim in rule.claims]
     ends = {name: datetime(2027, 1, 1, tzinfo=UTC) for name in ("", *parts)}
 
     def judged() -> list[RuleResult]:
-        scan = SparkRules().scan(lake.spark.table(facts), parts, RULES, (), digests=False)
+        proven = reader.proven(version, EVERYTHING, claims)
+        scan = SparkRules().scan(lake.spark.table(facts), parts, RULES, (), digests=False, proven=proven)
         assert sum(part.digest.rows for part in scan.parts.values()) == sizes.rows
         results = [judge(rule, Facts(numbers_of(rule, scan), ends=ends)) for rule in RULES]
         assert all(result.passed for result in results), results

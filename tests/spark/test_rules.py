@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -289,6 +290,27 @@ def test_every_rule_that_can_be_told_row_by_row_is_one_job(spark: SparkSession) 
     assert jobs(spark, lambda: engine.scan(rows, PARTS, EVERY_SCANNED, metrics)) == 1
     assert jobs(spark, lambda: engine.doubles(rows, rows, PARTS, rule("unique", "id"))) <= 2
     assert jobs(spark, lambda: engine.samples(rows, {}, PARTS, EVERY_SCANNED[:5], ())) == 1
+
+
+def test_what_is_proven_counts_as_looked_at(spark: SparkSession, tmp_path: Path) -> None:
+    frame(spark).write.parquet(str(tmp_path / "rows"))
+    rows = spark.read.parquet(str(tmp_path / "rows"))
+    rules = [
+        rule("not_null", "id", "day"),
+        rule("range", "amount", minimum="10", where="id < 3"),
+        rule("accepted", "status", values=("open", "closed")),
+    ]
+    claims = [claim for each in rules for claim in each.claims]
+    plain, proven = (SparkRules().scan(rows, PARTS, rules, [], digests=False, proven=each) for each in ((), claims))
+    assert {name: part.numbers for name, part in proven.parts.items()} == {
+        name: part.numbers for name, part in plain.parts.items()
+    }
+    # A claim that is not true shows that nobody looks: the rule would fail.
+    untrue = rule("range", "seq", minimum="3")
+    assert (
+        SparkRules().scan(rows, PARTS, [untrue], [], proven=untrue.claims).parts["mon"].numbers["range"]["failing"] == 0
+    )
+    assert SparkRules().scan(rows, PARTS, [untrue], [], proven=claims).parts["mon"].numbers["range"]["failing"] == 2
 
 
 def test_the_scan_has_the_digests_that_a_read_back_has(spark: SparkSession) -> None:

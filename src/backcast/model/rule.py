@@ -7,6 +7,7 @@ from typing import Annotated
 
 from backcast.model.document import Document, later
 from backcast.model.layer import Consequence, Layer
+from backcast.model.table import Claim
 
 Number = int | float | None
 """None: there was nothing to measure."""
@@ -94,6 +95,17 @@ class Rule(Document):
     @property
     def column(self) -> str:
         return self.columns[0]
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """Of which each, once it is proven of every row, settles a part of the rule: one for each column."""
+        match self.kind:
+            case RuleKind.NOT_NULL:
+                return tuple(Claim(name, not_null=True) for name in self.columns)
+            case RuleKind.RANGE:
+                return (Claim(self.column, least=self.minimum, greatest=self.maximum),)
+            case _:
+                return ()
 
 
 class Metric(Document):

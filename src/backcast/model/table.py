@@ -112,6 +112,16 @@ class FileList:
         return files_digest(self.paths, frozenset())
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something about every value of a column that metadata of files may prove. Ends are text, and allowed values."""
+
+    column: str
+    not_null: bool = False
+    least: str | None = None
+    greatest: str | None = None
+
+
 def files_digest(added: frozenset[str], removed: frozenset[str]) -> str:
     """Names a file change: a verdict carries it and publish must find the same."""
     return sha256(canonical({"added": sorted(added), "removed": sorted(removed)}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from backcast.model.pipeline import Job
     from backcast.model.rule import Metric, Number, Rule
     from backcast.model.scope import Predicate
+    from backcast.model.table import Claim
 
 Measure = int | float | Fraction | None
 """A number exactly as it was measured; None where there was nothing to measure, NaN where it cannot be told."""
@@ -84,8 +85,12 @@ class RuleEngine(Protocol):
         metrics: Sequence[Metric],
         *,
         digests: bool = True,
+        proven: Collection[Claim] = (),
     ) -> Scan:
-        """Everything that can be measured row by row, in one job; with digests, or with counts alone."""
+        """Everything that can be measured row by row, in one job; with digests, or with counts alone.
+
+        What is proven of all rows is not looked at again.
+        """
 
     def doubles(
         self, rows: DataFrame, outside: DataFrame | None, parts: Mapping[str, Predicate], rule: Rule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from backcast.model.table import (
         Carry,
         Change,
+        Claim,
         FileList,
         Forget,
         Movement,
@@ -40,6 +41,12 @@ class Source(Protocol):
 
     def read(self, version: str | None, predicate: Predicate) -> DataFrame:
         """Exactly the matching rows of that version."""
+
+    def proven(self, version: str | None, predicate: Predicate, claims: Sequence[Claim]) -> frozenset[Claim]:
+        """Claims that hold for every row of the files that can hold matching ones, by metadata alone.
+
+        Those that are not returned may hold too. A null breaks no claim about ends.
+        """
 
 
 Rest = Callable[[float], None]

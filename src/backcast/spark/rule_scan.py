@@ -9,7 +9,7 @@ row, which are grouped on their own in the same job.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
     from backcast.model.scope import Predicate
+    from backcast.model.table import Claim
     from backcast.ports.rules import Measure
 
 _COPY, _COPIES, _BUCKET, _LABEL = "backcast_copy", "backcast_copies", "backcast_bucket", "backcast_label"
@@ -55,7 +56,7 @@ class _Bit:
     rule: str
     measure: str
     condition: str
-    """As SQL."""
+    """As SQL; empty when it is proven that it is true of no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class _Asked:
     metrics: tuple[Metric, ...]
     types: dict[str, str]
     bits: tuple[_Bit, ...]
+    """What has to be looked at."""
+    settled: tuple[_Bit, ...]
 
     def drifts(self) -> list[tuple[int, Rule]]:
         found = (rule for rule in self.rules if rule.kind is RuleKind.DRIFT)
@@ -90,6 +93,8 @@ class _Asked:
         rows = row[ROWS]
         masks = [row[f"{_MASK}_{at}"] or 0 for at in range(-(-len(self.bits) // _BITS))]
         found: dict[str, dict[str, Measure]] = {rule.name: {"rows": rows} for rule in self.rules}
+        for bit in self.settled:
+            found[bit.rule][bit.measure] = 0
         for at, bit in enumerate(self.bits):
             found[bit.rule][bit.measure] = rows if masks[at // _BITS] >> at % _BITS & 1 else 0
         for number, rule in enumerate(self.rules):
@@ -110,10 +115,13 @@ def scan(
     metrics: Sequence[Metric],
     *,
     digests: bool = True,
+    proven: Collection[Claim] = (),
 ) -> Scan:
     """See `RuleEngine`."""
     types = types_of(rows)
-    asked = _Asked(tuple(rules), tuple(metrics), types, tuple(_bits(rules, types)))
+    bits = tuple(_bits(rules, types, proven))
+    to_look_at, settled = tuple(bit for bit in bits if bit.condition), tuple(bit for bit in bits if not bit.condition)
+    asked = _Asked(tuple(rules), tuple(metrics), types, to_look_at, settled)
     numbered = with_previous(rows.withColumn(PART, part_of(parts, types)), rules)
     copies = _copies(asked)
     keys = [F.col(PART)]
@@ -200,17 +208,19 @@ def _copies(asked: _Asked) -> list[Column]:
     return found
 
 
-def _bits(rules: Sequence[Rule], types: Mapping[str, str]) -> Iterator[_Bit]:
+def _bits(rules: Sequence[Rule], types: Mapping[str, str], proven: Collection[Claim]) -> Iterator[_Bit]:
     for number, rule in enumerate(rules):
         where = where_sql(rule)
+        settled = {claim.column for claim in rule.claims if claim in proven}
         if where is not None:
             yield _Bit(rule.name, "rows", where)
         if rule.kind is RuleKind.NOT_NULL and len(rule.columns) > 1:
             for name in rule.columns:
                 missing = f"{quote(name)} IS NULL"
-                yield _Bit(rule.name, f"nulls of {name}", missing if where is None else f"{where} AND {missing}")
+                condition = missing if where is None else f"{where} AND {missing}"
+                yield _Bit(rule.name, f"nulls of {name}", "" if name in settled else condition)
         elif rule.kind in BY_ROW:
-            yield _Bit(rule.name, "failing", broken_sql(rule, types, number))
+            yield _Bit(rule.name, "failing", "" if rule.column in settled else broken_sql(rule, types, number))
 
 
 def _bucket(value: Column, kind: str) -> tuple[Column, Column]:

@@ -19,12 +19,13 @@ from backcast.spark.rule_joins import doubled_rows, doubles, strangers, texts, u
 from backcast.spark.rule_scan import scan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
     from backcast.model.rule import Number
     from backcast.model.scope import Predicate
+    from backcast.model.table import Claim
     from backcast.ports.rules import Sample, Scan
 
 _MOST = 5
@@ -42,9 +43,10 @@ class SparkRules:
         metrics: Sequence[Metric],
         *,
         digests: bool = True,
+        proven: Collection[Claim] = (),
     ) -> Scan:
         with _judging():
-            return scan(rows, parts, rules, metrics, digests=digests)
+            return scan(rows, parts, rules, metrics, digests=digests, proven=proven)
 
     def doubles(
         self, rows: DataFrame, outside: DataFrame | None, parts: Mapping[str, Predicate], rule: Rule

@@ -7,6 +7,7 @@ import pytest
 from backcast.errors import Drifted, InvalidRequest, UnknownName
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.scope import Predicate, TimeClause
+from backcast.model.table import Claim
 from backcast.testing.target_lab import Lab
 from backcast.testing.target_moves import ALL, days, instants, rows_of, where
 from backcast.testing.target_suite import TargetSuite
@@ -108,6 +109,52 @@ class ReadContract(TargetSuite):
         for each in _outside():
             assert target.read(version, each).count() == 0, each
             assert target.files(version, each).files == (), each
+
+    def test_metadata_prove_what_they_can_about_every_row(self, lab: Lab) -> None:
+        """Of the files that can hold matching rows, ends included; never more than the rows say, and no float."""
+        table = lab.create(columns=f"day DATE, {_KINDS}")
+        values = "TIMESTAMP'2026-01-01 00:00:00.000{micros}Z', {wall}, 'x', 20260101, {ms}, {who}, {amount}"
+        for day, micros, wall, ms, who, amount in (
+            ("01", "000", "TIMESTAMP_NTZ'2026-01-01 00:00:00'", "1", "'anna'", "1.50"),
+            ("01", "777", "TIMESTAMP_NTZ'2026-01-01 00:00:00'", "9", f"repeat('z', {_LONG})", "2.25"),
+            ("02", "000", "null", "-5", "null", "null"),
+        ):
+            row = values.format(micros=micros, wall=wall, ms=ms, who=who, amount=amount)
+            lab.spark.sql(f"INSERT INTO {table.name} SELECT DATE'2026-01-{day}', {row}, FLOAT('NaN'), true")
+        target = table.target()
+        version = target.facts().version
+        first = where("day", "2026-01-01")
+        assert target.proven(version, first, _TRUE) == frozenset(_TRUE)
+        assert target.proven(version, first, _FALSE) == frozenset()
+        assert target.proven(version, ALL, [_TRUE[0], *_FALSE, *_ONLY_OF_THE_FIRST_DAY]) == {_TRUE[0]}
+        assert target.proven(version, first, _ONLY_OF_THE_FIRST_DAY) == frozenset(_ONLY_OF_THE_FIRST_DAY)
+        assert target.proven(None, ALL, _FALSE) == frozenset(_FALSE), "no row breaks anything"
+
+
+_LONG = 50
+"""More characters than the statistics of a format hold."""
+_TRUE = (
+    Claim("day", not_null=True),
+    Claim("ts", least="2026-01-01T00:00:00", greatest="2026-01-01T00:00:00.001"),
+    Claim("ymd", least="20260101", greatest="20260101"),
+    Claim("who", least="a"),
+    Claim("ratio", not_null=True),
+)
+_FALSE = (
+    Claim("ts", greatest="2026-01-01T00:00:00.000776"),
+    Claim("ms", greatest="8"),
+    Claim("ms", least="2"),
+    Claim("who", greatest="z" * (_LONG - 1)),
+    Claim("amount", least="1.51"),
+    Claim("ratio", least="0"),
+    Claim("nobody", not_null=True),
+)
+_ONLY_OF_THE_FIRST_DAY = (
+    Claim("wall", not_null=True),
+    Claim("ms", least="1", greatest="9"),
+    Claim("amount", not_null=True),
+    Claim("amount", least="1.50", greatest="2.25"),
+)
 
 
 def _between(column: TimeColumn, low: str, high: str) -> Predicate:

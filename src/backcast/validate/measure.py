@@ -19,7 +19,7 @@ from backcast.model.pipeline import Job
 from backcast.model.rule import AGAINST_BASE, BY_ROW, CUSTOM, NO_GATES, OWN_JOB, Rule, RuleKind, RuleResult
 from backcast.model.scope import EVERYTHING, Predicate
 from backcast.model.states import Execution
-from backcast.model.table import NetChange, PublishMode
+from backcast.model.table import Claim, NetChange, PublishMode
 from backcast.model.time import Interval
 from backcast.model.verdict import Check
 from backcast.model.words import many
@@ -69,6 +69,8 @@ class Judging:
     parts: Mapping[str, Predicate]
     digests: bool
     """Whether the rows' digests are wanted, too. Hashing every value costs as much as reading it."""
+    proven: Callable[[Sequence[Claim]], frozenset[Claim]] = lambda _: frozenset()
+    """Which claims metadata of the rows' files prove."""
 
     @property
     def window(self) -> Interval:
@@ -112,6 +114,7 @@ def judging_of(
             outside=lambda: helped.engine.beside(target.read(base, EVERYTHING), scope),
             parts={chunk.id: chunk.predicate for chunk in manifest.chunks},
             digests=versions.digests,
+            proven=lambda claims: target.proven(judged, scope, claims),
         )
     added, removed = (frozenset(file.path for file in files) for files in (versions.net.added, versions.net.removed))
 
@@ -161,7 +164,8 @@ def measure(judging: Judging) -> Measured:
     # Gates tell by digests what has changed at all.
     digests = judging.digests or gates != NO_GATES
     try:
-        scan = engine.scan(judging.rows, judging.parts, scanned, gates.metrics, digests=digests)
+        proven = judging.proven([claim for rule in scanned for claim in rule.claims])
+        scan = engine.scan(judging.rows, judging.parts, scanned, gates.metrics, digests=digests, proven=proven)
         base = None
         if compared or gates != NO_GATES:
             base = engine.scan(judging.base(), judging.parts, compared, gates.metrics, digests=gates != NO_GATES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -10,6 +11,7 @@ from typing import Any, assert_never
 
 from backcast.errors import InvalidRequest
 from backcast.model.scope import Clause, Predicate, TimeClause, ValueClause
+from backcast.model.table import Claim
 from backcast.spark.delta.layout import Layout
 from backcast.spark.predicates import parse_value, type_of
 
@@ -61,25 +63,63 @@ class FileBounds:
 
     def _range(self, action: dict[str, Any], column: str) -> Range | None:
         """None when nothing is known."""
+        return _Known(self._layout, action).range(column)
+
+
+class _Known:
+    """What one action tells about columns of its file."""
+
+    def __init__(self, layout: Layout, action: dict[str, Any]) -> None:
+        self._layout, self._partition = layout, action.get("partitionValues")
+        self._stats = json.loads(action.get("stats") or "{}", parse_float=Decimal)
+
+    def range(self, column: str) -> Range | None:
+        """None when nothing is known."""
         name, type_name = self._layout.physical[column], self._layout.types[column]
         if column in self._layout.partition_columns:
-            values = action.get("partitionValues")
-            if values is None:
+            if self._partition is None:
                 return None
             # In Delta's log an empty text stands for null too.
-            text = values.get(name)
+            text = self._partition.get(name)
             try:
                 value = parse_value(str(text), type_name) if text else None
             except InvalidRequest:
                 # A date after 9999, for example.
                 return None
             return Range(value, value, nulls=value is None, exact=True)
-        stats = json.loads(action.get("stats") or "{}", parse_float=Decimal)
-        low, high = (_value(stats.get(end, {}).get(name), type_name) for end in ("minValues", "maxValues"))
+        low, high = (_value(self._stats.get(end, {}).get(name), type_name) for end in ("minValues", "maxValues"))
         if low is None or high is None:
             return None
         exact = not (isinstance(high, str) and len(high) >= _PREFIX) and not isinstance(high, datetime)
-        return Range(low, _not_truncated(high), nulls=stats.get("nullCount", {}).get(name) != 0, exact=exact)
+        return Range(low, _not_truncated(high), nulls=not self._has_no_null(name), exact=exact)
+
+    def proves(self, claim: Claim) -> bool:
+        """Whether it holds for all rows of the file."""
+        if claim.column not in self._layout.physical:
+            return False
+        if claim.not_null and claim.column not in self._layout.partition_columns:
+            return self._has_no_null(self._layout.physical[claim.column])
+        known = self.range(claim.column)
+        if known is None or known.low is None:
+            return False
+        type_name = self._layout.types[claim.column]
+        if claim.least is not None and known.low < parse_value(claim.least, type_name):
+            return False
+        return claim.greatest is None or bool(known.high <= parse_value(claim.greatest, type_name))
+
+    def _has_no_null(self, name: str) -> bool:
+        return bool(self._stats.get("nullCount", {}).get(name) == 0)
+
+
+def proven(layout: Layout, actions: Iterable[dict[str, Any]], claims: Sequence[Claim]) -> frozenset[Claim]:
+    """Claims that hold for all rows of all these files."""
+    left = frozenset(claims)
+    for action in actions:
+        known = _Known(layout, action)
+        left = frozenset(claim for claim in left if known.proves(claim))
+        if not left:
+            break
+    return left
 
 
 def partition_clauses(layout: Layout, scope: Predicate) -> Predicate:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from backcast.errors import Drifted
 from backcast.model.scope import Predicate
-from backcast.model.table import FileList, TableFacts
+from backcast.model.table import Claim, FileList, TableFacts
+from backcast.spark.delta.bounds import proven
 from backcast.spark.delta.facts import table_facts
-from backcast.spark.delta.handle import DeltaHandle
+from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
 from backcast.spark.gateway import jvm_errors
 from backcast.spark.predicates import to_column
 
@@ -36,9 +38,11 @@ class DeltaReader:
         if version is None:
             return FileList(None, ())
         with self._errors("listing files of"):
-            at = self._handle.at(version)
-            found = at.files(predicate) if at.branch is not None else self._handle.scope_files(predicate).at(at)
+            found = self._found(self._handle.at(version), predicate)
             return FileList(version, tuple(each.ref for each in found.values()))
+
+    def _found(self, at: Version, predicate: Predicate) -> dict[str, DataFile]:
+        return at.files(predicate) if at.branch is not None else self._handle.scope_files(predicate).at(at)
 
     def read(self, version: str | None, predicate: Predicate) -> DataFrame:
         """Exactly the matching rows of that version; an empty frame for none."""
@@ -48,6 +52,14 @@ class DeltaReader:
                 return at.frame(())
             rows = self._handle.spark.read.format("delta").option("versionAsOf", str(at.number)).load(at.root.path)
             return rows.where(to_column(predicate, at.layout.types)) if predicate.clauses else rows
+
+    def proven(self, version: str | None, predicate: Predicate, claims: Sequence[Claim]) -> frozenset[Claim]:
+        """By the statistics of files that can hold matching rows."""
+        if version is None or not claims:
+            return frozenset(claims)
+        with self._errors("looking at the statistics of"):
+            at = self._handle.at(version)
+            return proven(at.layout, (each.add for each in self._found(at, predicate).values()), claims)
 
     def read_files(self, version: str | None, paths: frozenset[str], near: Predicate) -> DataFrame:
         """Every row of exactly these files of a version; most of them match `near`."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from backcast.model.scope import Predicate
-from backcast.model.table import FileList, TableFacts
+from backcast.model.table import Claim, FileList, TableFacts
 from backcast.spark.gateway import jvm_errors
+from backcast.spark.iceberg.claims import proven
 from backcast.spark.iceberg.expressions import to_expression
 from backcast.spark.iceberg.facts import table_facts
-from backcast.spark.iceberg.files import plan_files, stage_tasks
+from backcast.spark.iceberg.files import data_files, plan_files, stage_tasks
 from backcast.spark.iceberg.handle import TableHandle, snapshot_of
 from backcast.spark.predicates import to_column
 
@@ -51,6 +53,16 @@ class IcebergReader:
             frame = spark.read.option("snapshot-id", version).table(quoted)
             types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
             return frame.where(to_column(predicate, types)) if predicate.clauses else frame
+
+    def proven(self, version: str | None, predicate: Predicate, claims: Sequence[Claim]) -> frozenset[Claim]:
+        """By the metrics of files that can hold matching rows."""
+        if version is None or not claims:
+            return frozenset(claims)
+        with self._errors("looking at the metrics of"):
+            table = self._handle.load()
+            expression = to_expression(self._handle, predicate, self._handle.types(table))
+            files = data_files(self._handle, table, version, expression).values()
+            return proven(self._handle, table, files, claims)
 
     def read_files(self, version: str | None, paths: frozenset[str], near: Predicate) -> DataFrame:
         """Every row of exactly these files. `near` helps to find them; otherwise all of the version is listed."""
