@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from bench.lake import Lake
 
 SAME_LIMIT, CHANGED_LIMIT = 1.5, 2.5
+"""Digests tell where rows must be compared. Where every partition differs all rows are exchanged and joined, which no
+limit near that of a pass allows (ADR 19): what that costs is shown, and not promised.
+"""
 _DAYS = (TimeColumn(column="day", kind=TimeKind.DATE), Grain.DAY)
 _ASKED = Comparing(DiffRules(key=("id",)), by_time=_DAYS, unique=True)
 _ANYWHERE = "pmod(xxhash64(id, 9), 100) = 0"
@@ -29,13 +32,13 @@ _ANYWHERE = "pmod(xxhash64(id, 9), 100) = 0"
 
 class Sides:
     """A table and three others: one with the same rows, two in which every hundredth has another amount; in one of them
-    all of those are in the same partition.
+    those are the rows of one partition.
     """
 
     def __init__(self, lake: Lake, table_format: TableFormat, shape: Shape) -> None:
         tables, self._rows = lake.restatement(table_format, shape, "_diff").tables, shape.rows
         events = lake.spark.table(tables.name("events"))
-        together = f"day = DATE '{shape.dates()[0]}' AND pmod(xxhash64(id, 9), {100 // len(shape.dates())}) = 0"
+        together = f"day = DATE '{shape.dates()[0]}'"
         self._changed = {"same": 0}
         for name, changed in (("moved", _ANYWHERE), ("moved_together", together)):
             amount = F.expr(f"CAST(IF({changed}, amount + 1, amount) AS DECIMAL(12,2))")
@@ -61,7 +64,7 @@ def measure(lake: Lake, table_format: TableFormat, sizes: Sizes) -> list[Result]
     """Nothing changed: counts and digests. One row of a hundred, in one partition or anywhere: all three levels, with
     samples.
     """
-    sides = Sides(lake, table_format, Shape(sizes.rows, sizes.days))
+    sides = Sides(lake, table_format, Shape(sizes.rows, sizes.diff_days))
     contenders = {
         f"{what.__name__} {name}": Contender(work=partial(what, name))
         for name in ("same", "moved", "moved_together")
@@ -71,8 +74,8 @@ def measure(lake: Lake, table_format: TableFormat, sizes: Sizes) -> list[Result]
     rows = f"{sizes.rows:,} rows, against noop writes of both sides"
     told = {
         "same": (f"diff, nothing changed, {rows}", SAME_LIMIT),
-        "moved_together": ("the same, 1 % of the rows changed, all in one partition", CHANGED_LIMIT),
-        "moved": ("the same, 1 % of the rows changed, in every partition", CHANGED_LIMIT),
+        "moved_together": ("the same, 1 % of the rows changed: all of one partition", CHANGED_LIMIT),
+        "moved": ("the same, 1 % of the rows changed: some in every partition", None),
     }
     return [
         ratio_result("diff", text, limit, samples[f"diff {name}"], samples[f"write {name}"])

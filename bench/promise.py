@@ -16,6 +16,8 @@ class Sizes:
     rows: int = 5_000_000
     fewer_rows: int = 1_000_000
     days: int = 10
+    diff_days: int = 100
+    """Of a diff: one of them changed is one row of a hundred."""
     pairs: int = 5
     warm_up: int = 1
     """Rounds that are run first and not counted."""
@@ -36,6 +38,7 @@ QUICK = Sizes(
     rows=2_000,
     fewer_rows=1_000,
     days=2,
+    diff_days=2,
     pairs=1,
     warm_up=0,
     shards=4,
@@ -71,20 +74,29 @@ class Result:
     """Others used the machine meanwhile: measure again when it is quiet."""
     skipped: bool = False
     """It could not be measured here: `measured` says why. Neither held nor missed."""
+    promised: bool = True
+    """Otherwise it is shown because people ask, and nothing depends on it."""
     numbers: dict[str, Any] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
         if self.skipped:
             return "skipped"
+        if not self.promised:
+            return "shown" + (", busy machine" if self.busy else "")
         return ("held" if self.held else "missed") + (", busy machine" if self.busy else "")
 
     def document(self) -> dict[str, Any]:
         return {**asdict(self), "verdict": self.verdict}
 
 
-def ratio_result(name: str, promise: str, limit: float, of: list[Sample], to: list[Sample], **numbers: Any) -> Result:
-    """A promise that one way takes at most `limit` times as long as the other. CPU seconds are shown beside it."""
+def ratio_result(
+    name: str, promise: str, limit: float | None, of: list[Sample], to: list[Sample], **numbers: Any
+) -> Result:
+    """A promise that one way takes at most `limit` times as long as the other; without one the ratio is only shown.
+
+    CPU seconds are shown beside it.
+    """
     found = ratios([each.seconds for each in of], [each.seconds for each in to])
     middle = median(found)
     foreign = foreign_share(*of, *to)
@@ -92,9 +104,10 @@ def ratio_result(name: str, promise: str, limit: float, of: list[Sample], to: li
     return Result(
         name=name,
         promise=promise,
-        target=f"<= {limit:g}x",
+        target="shown" if limit is None else f"<= {limit:g}x",
         measured=f"{middle:.2f}x (cpu {cpu:.2f}x)",
-        held=middle <= limit,
+        held=limit is None or middle <= limit,
+        promised=limit is not None,
         busy=foreign is not None and foreign >= BUSY,
         numbers={
             "limit": limit,

@@ -1,17 +1,19 @@
 """Two frames compared at three levels: digests of parts, then columns and rows of the parts that differ.
 
-When nothing changed each side is read once. Where something did, one job over those parts counts rows and cells, one
-looks up samples by their hashes, and one sums up the columns that moved.
+When nothing changed each side is read once. Where something did, one job over those parts counts rows and cells; then
+one looks up samples by their hashes while another sums up the columns that moved.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.util import inheritable_thread_target
 
 from backcast.model.diff import ColumnDiff, Comparison, PartitionDiff, RowDiff
 from backcast.model.digest import EMPTY, Digest
@@ -36,11 +38,15 @@ from backcast.spark.diff_values import renamed, values_of
 from backcast.spark.digest import digest_of_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from pyspark.sql import Column
+    from pyspark.sql import Column, SparkSession
 
     from backcast.ports.comparing import Comparing
+
+
+_One = TypeVar("_One")
+_Other = TypeVar("_Other")
 
 
 class SparkComparer:
@@ -72,6 +78,11 @@ def compare(left: DataFrame, right: DataFrame, asked: Comparing) -> Comparison:
     found = found_rows(sides, rows=rows, unique=asked.unique)
     if found.doubled:
         notes.append(f"{many(found.doubled, 'key')} more than once on a side: compared as multisets of whole rows")
+    columns, samples = _side_by_side(
+        left.sparkSession,
+        lambda: _columns(sides, found) if asked.columns else [],
+        lambda: sampled(sides, found, asked.samples) if asked.samples else [],
+    )
     return Comparison(
         partitions=tuple(_counted(each, found) for each in partitions),
         columns_changed=changes,
@@ -81,10 +92,18 @@ def compare(left: DataFrame, right: DataFrame, asked: Comparing) -> Comparison:
             key=sides.key,
             doubled=found.doubled,
         ),
-        columns=tuple(_columns(sides, found)) if asked.columns else (),
-        samples=tuple(sampled(sides, found, asked.samples)) if asked.samples else (),
+        columns=tuple(columns),
+        samples=tuple(samples),
         notes=tuple(notes),
     )
+
+
+def _side_by_side(spark: SparkSession, one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:
+    """Both are small, and mostly wait for plans and lists of files."""
+    with ThreadPoolExecutor(1, "diff") as beside:
+        later = beside.submit(inheritable_thread_target(spark)(one))
+        now = other()
+        return later.result(), now
 
 
 def changed_rows(left: DataFrame, right: DataFrame, asked: Comparing) -> DataFrame:
