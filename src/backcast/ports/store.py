@@ -89,7 +89,10 @@ class ChunkLedger(Protocol):
         """
 
     def release_lost(self, run_id: str) -> int:
-        """Put chunks whose claimant's lease has ended back to pending; how many are pending or running after that."""
+        """Put chunks whose claimant's lease has ended back to pending; how many are pending or running after that.
+
+        A worker whose lease has ended cannot renew it from then on.
+        """
 
     def staged(self, record: StageRecord, rows: dict[str, int], lease: Lease) -> None:
         """Record the outcome of one commit, all its chunks at once. Raises StateConflict when the token is stale."""
@@ -130,6 +133,9 @@ class Leases(Protocol):
 
     def take_over(self, lost: Lease, holder: Holder, seconds: float) -> Lease:
         """Take a lease whose holder is known to be dead, if it is still that same lease."""
+
+    def workers(self, run_id: str) -> list[Lease]:
+        """Of the run's workers, those that live; the others can no longer be renewed."""
 
 
 class Store(Protocol):

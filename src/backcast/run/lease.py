@@ -96,8 +96,8 @@ class HeldLease:
 
 
 def living_workers(store: Store, run_id: str, ended: EndHolder) -> list[Lease]:
-    """Leases of the run's workers; those of processes that are known to be gone are given back first."""
-    workers = store.runs.workers(run_id)
+    """Leases of the run's workers that live, or may: who is not among them can write under its lease no more."""
+    workers = store.leases.workers(run_id)
     gone = [each for each in workers if ended(each.holder)]
     for each in gone:
         store.leases.release(each)

@@ -54,7 +54,9 @@ class SqlChunks:
 
     def release_lost(self, run_id: str) -> int:
         with self._database.write() as connection:
-            alive = select(lease_rows.c.token).where(lease_rows.c.expires_at > StoreNow())
+            at = now(connection)
+            leases.forget_workers(connection, run_id, at)
+            alive = select(lease_rows.c.token).where(lease_rows.c.expires_at > at)
             lost = or_(chunks.c.lease.is_(None), chunks.c.lease.not_in(alive))
             running = and_(chunks.c.run_id == run_id, chunks.c.state == ChunkState.RUNNING.value)
             connection.execute(update(chunks).where(running, lost).values(_CLEAN))

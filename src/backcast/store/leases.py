@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, or_, select, update
@@ -33,7 +33,8 @@ class SqlLeases:
     def renew(self, lease: Lease, seconds: float) -> Lease:
         """Also writes down the lease's holder, which may have learned about its JVM since.
 
-        One that ended is had again while nobody took it: whoever acts on what it protects takes it first.
+        One that ended is had again while nobody took it: whoever acts on what it protects takes it first, or, where
+        that is a worker's, deletes it.
         """
         with self._database.write() as connection:
             held = _find(connection, lease.name)
@@ -54,6 +55,12 @@ class SqlLeases:
             if there is None or there.token != lost.token:
                 raise _held(lost.name, there)
             return _grant(connection, lost.name, holder, seconds)
+
+    def workers(self, run_id: str) -> list[Lease]:
+        with self._database.write() as connection:
+            at = now(connection)
+            forget_workers(connection, run_id, at)
+            return of_workers(connection, run_id, at)
 
 
 def current(connection: Connection, name: str) -> Lease | None:
@@ -80,12 +87,24 @@ def require(connection: Connection, run_id: str, token: int, name: str = "") -> 
         )
 
 
-def of_workers(connection: Connection, run_id: str) -> list[Lease]:
-    """Leases of the run's workers that have not ended."""
-    first = worker_lease_name(run_id, "")
-    named = and_(leases.c.name >= first, leases.c.name <= f"{first}\U0010ffff")
-    rows = connection.execute(select(leases).where(named, leases.c.expires_at > StoreNow()).order_by(leases.c.name))
+def of_workers(connection: Connection, run_id: str, at: datetime | None = None) -> list[Lease]:
+    """Leases of the run's workers that have not ended; by then, if that is given."""
+    living = and_(_of_worker(run_id), leases.c.expires_at > (at or StoreNow()))
+    rows = connection.execute(select(leases).where(living).order_by(leases.c.name))
     return [_lease(row) for row in rows.mappings()]
+
+
+def forget_workers(connection: Connection, run_id: str, at: datetime) -> None:
+    """Those whose leases had ended by then: nobody takes a worker's lease, so this is what keeps it from coming back.
+
+    Whoever goes by a worker's end must call this in the transaction in which it finds that out.
+    """
+    connection.execute(delete(leases).where(_of_worker(run_id), leases.c.expires_at <= at))
+
+
+def _of_worker(run_id: str) -> ColumnElement[bool]:
+    first = worker_lease_name(run_id, "")
+    return and_(leases.c.name >= first, leases.c.name <= f"{first}\U0010ffff")
 
 
 def _find(connection: Connection, name: str, *further: ColumnElement[bool]) -> Lease | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from backcast.errors import InvalidRequest, StateConflict, UnknownName
+from backcast.errors import InvalidRequest, LeaseHeld, StateConflict, UnknownName
 from backcast.model.digest import Digest
 from backcast.model.run import Chunk, Lease, StageRecord, lease_name, worker_lease_name
 from backcast.model.states import ChunkState, RunState
@@ -136,6 +136,24 @@ class LedgerContract:
         with pytest.raises(StateConflict, match="lease"):
             store.chunks.staged(record_of(claims[2]), {}, two)
         assert [each.name for each in store.runs.workers(run_id)] == [one.name]
+
+    def test_a_worker_that_stood_still_does_not_come_back_behind_whoever_counted_it_out(self, store: SqlStore) -> None:
+        """Nobody takes a worker's lease: its name is its own. Who goes by its end ends it for good."""
+        run_id, _ = running(store, 4)
+        late, later = (
+            store.leases.acquire(worker_lease_name(run_id, each), sample_holder(), 60) for each in ("late", "later")
+        )
+        store.chunks.claim(run_id, late, 2)
+        ended = store.leases.renew(late, 0)
+        again = store.leases.renew(ended, 0)
+        assert again.token == late.token, "while nobody has looked it is had again"
+        assert store.chunks.release_lost(run_id) == 4
+        with pytest.raises(LeaseHeld):
+            store.leases.renew(again, 60)
+        ended = store.leases.renew(later, 0)
+        assert store.leases.workers(run_id) == []
+        with pytest.raises(LeaseHeld):
+            store.leases.renew(ended, 60)
 
     def test_a_drivers_claims_do_not_outlive_its_lease(self, store: SqlStore) -> None:
         run_id, lease = running(store, 3)
