@@ -31,6 +31,23 @@ class Lateness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Closing:
+    """From when on a query drops a record: once the watermark has reached its event time, or the end of the first
+    window that the record belongs to. In microseconds.
+    """
+
+    every: int = 0
+    """From one window's start to the next one's; 0: the event time itself decides."""
+    origin: int = 0
+    length: int = 0
+
+    @property
+    def first(self) -> int:
+        """From the start of the last window that a record can belong to, to the end of the first."""
+        return self.length - (-(-self.length // self.every) - 1) * self.every if self.every else 0
+
+
+@dataclass(frozen=True, slots=True)
 class ReadHistory:
     """Which batch read an offset, and from which event time on that batch took rows in. Times in microseconds."""
 
@@ -61,6 +78,18 @@ def _ends(partition: int, batches: Iterable[dict[int, int]]) -> tuple[int, ...]:
 
 def _micros(instant: datetime) -> int:
     return (instant - _EPOCH) // timedelta(microseconds=1)
+
+
+class LateFound(Document):
+    """Records of a window that the stream dropped when it read them, and the pieces of time that they touch."""
+
+    windows: tuple[Interval, ...]
+    """Pieces that the watermark has passed."""
+    late: int
+    unknown: int
+    """Records of which its checkpoint no longer tells whether it did."""
+    left_open: int
+    """Pieces that were not looked at: the stream will still write there."""
 
 
 class LatePiece(Document):
