@@ -103,6 +103,12 @@ class Replaying(Protocol):
     def input(self, pin: ReplayPin) -> Input:
         """Its topic, to be pinned from there and proven."""
 
+    def records(self, replay: ReplayPin, pin: InputPin) -> DataFrame:
+        """What the query of a replay gets of the topic."""
+
+    def own_checkpoint(self, run_id: str, replay: ReplayPin) -> Path:
+        """Of the query of a run's replay; gone once the run is over."""
+
     def planning(self) -> Transform:
         """The transform over the stream, to be looked at."""
 

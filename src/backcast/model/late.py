@@ -120,6 +120,18 @@ class LatePiece(Document):
         return self.is_open or bool(self.pending)
 
 
+class SparkCount(Document):
+    """What Spark itself counted as dropped, in the batches of a stream that are on record: `numRowsDroppedByWatermark`.
+
+    Groups, where it adds up before it looks; of every window, also of those that were mended since.
+    """
+
+    rows: int
+    first: int
+    """The oldest batch that was counted."""
+    last: int
+
+
 class LateReport(Document):
     """A stream's table against its source."""
 
@@ -150,6 +162,8 @@ class LateReport(Document):
     requests: tuple[Request, ...] = ()
     notes: tuple[str, ...] = ()
     plans: tuple[PlannedFix, ...] = ()
+    by_spark: SparkCount | None = None
+    """None of a stream that is not run here."""
 
     def total(self, which: Lateness) -> int:
         return sum(int(getattr(each, which.value)) for each in self.pieces)

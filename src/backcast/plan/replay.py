@@ -26,7 +26,7 @@ _IN_ORDER = "in order of event time no record is late"
 _ASKED = {
     WatermarkStrategy.SORTED: f"asked for: {_IN_ORDER}",
     WatermarkStrategy.PARTITIONS: "asked for: a chunk of time is there whole before the next one begins",
-    WatermarkStrategy.BOUNDED: "asked for: what the live stream would drop as late is dropped",
+    WatermarkStrategy.BOUNDED: "asked for: what the live stream would drop is dropped",
 }
 _THEN = {
     WatermarkStrategy.SORTED: "records are sorted into files of the run first: that reads them twice and takes disk;"

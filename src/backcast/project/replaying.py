@@ -96,6 +96,12 @@ class StreamReplay:
 
         return ReplayedInput(self.wiring.log_input(self.stream.input, self.stream.source), pin.positions, pin.ends)
 
+    def records(self, replay: ReplayPin, pin: InputPin) -> DataFrame:
+        return self.input(replay).records(pin)
+
+    def own_checkpoint(self, run_id: str, replay: ReplayPin) -> Path:
+        return Path(replay.checkpoint) if replay.takeover else replay_folder(self.wiring.project, run_id) / "checkpoint"
+
     def planning(self) -> PlannedReplay:
         return PlannedReplay(self)
 
@@ -298,7 +304,7 @@ class ReplayedTransform:
         """The records of the pinned offsets, as the strategy wants them."""
         from backcast.streams.ordering import part_records, sort_records
 
-        rows, column = self.of.input(self._pin).records(self._input), self._pin.column
+        rows, column = self.of.records(self._pin, self._input), self._pin.column
         if self._pin.order is WatermarkStrategy.PARTITIONS:
             windows = [each.window for each in self.manifest.chunks]
             part_records(rows, column, [edge for each in windows for edge in (each.start, each.end)], folder)

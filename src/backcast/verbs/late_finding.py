@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from backcast.errors import InvalidRequest, Refused
 from backcast.model import time as t
 from backcast.model.fixing import offset_request, window_requests
-from backcast.model.late import Lateness, LatePiece, LateReport
+from backcast.model.late import Lateness, LatePiece, LateReport, SparkCount
 from backcast.model.lineage import LINEAGE_COLUMNS
 from backcast.model.log import OffsetRange
 from backcast.model.pieces import pieces as merged
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _MOST_PIECES = 2_000
 _MOST_OFFSETS = 10_000
+_MOST_BATCHES = 1_000
 _AT = "_at"
 By = Literal["position", "key", "pieces"]
 
@@ -101,9 +102,19 @@ class LateFinder:
             rows=have,
             pieces=tuple(found),
             offsets=offsets,
+            by_spark=self._by_spark(),
         )
         requests, notes = self._requests(report)
         return report.model_copy(update={"requests": requests, "notes": notes})
+
+    def _by_spark(self) -> SparkCount | None:
+        """Of the query that runs now: one before it had other batches, and perhaps another delay."""
+        batches = [each for each in self.world.stream_reader().batches(self.stream.name, _MOST_BATCHES) if each.landed]
+        counted = [each for each in batches if each.rows_in is not None and each.query_id == batches[0].query_id]
+        if not counted:
+            return None
+        numbers = [each.batch for each in counted]
+        return SparkCount(rows=sum(each.late_rows for each in counted), first=min(numbers), last=max(numbers))
 
     def _whole(self) -> Interval:
         """Whole pieces that the log has all records of."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from backcast.sources.kafka.history import Batch
 
 CODE = "_lateness"
-_HIT, _ALL = "_hit", -1
+_HIT, _TAKEN, _ALL = "_hit", "_taken", -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,22 @@ class LateRecords:
     closing: Closing | None
 
     def coded(self, rows: DataFrame) -> DataFrame:
-        """With the place in ORDER of what became of each record, as CODE."""
+        """With what became of each record, as CODE."""
+        return rows.withColumn(CODE, self.code(rows))
+
+    def code(self, rows: DataFrame) -> Column:
+        """The place in ORDER of what became of a record."""
         partition, offset = (F.col(f"{POSITION}.{name}") for name in ("partition", "offset"))
         never = F.lit(None).cast("bigint")
         closed = never if self.closing is None else closes(self.closing, self._event(rows))
-        return rows.withColumn(CODE, lateness(partition, offset, closed, self._history))
+        return lateness(partition, offset, closed, self._history)
 
-    def by_window(self, rows: DataFrame, windows: Mapping[str, Interval]) -> tuple[dict[str, Late], Late]:
+    def by_window(
+        self, rows: DataFrame, windows: Mapping[str, Interval], again: LateRecords | None = None
+    ) -> tuple[dict[str, Late], Late]:
         """Of windows that have some: the records that were late, or may have been; and all of them, each once. One job.
 
-        A record may be in several windows.
+        A record may be in several windows. `again` tells which of them another query took.
         """
         time, names = self.stream.source.time, list(windows)
         if time is None or not windows:
@@ -53,12 +59,16 @@ class LateRecords:
         inside = [F.expr(to_sql(during((time,), (windows[name],)), types)) for name in names]
         hits = F.array_compact(F.array(*(F.when(each, F.lit(at)) for at, each in enumerate(inside))))
         told = [ORDER.index(each) for each in (Lateness.LATE, Lateness.UNKNOWN)]
-        late = self.coded(rows).where(F.col(CODE).isin(told)).select(CODE, hits.alias(_HIT)).where(F.size(_HIT) > 0)
-        each_hit = late.select(CODE, F.explode(F.concat(_HIT, F.array(F.lit(_ALL)))).alias(_HIT))
-        counts: dict[int, dict[Lateness, int]] = {}
-        for row in each_hit.groupBy(_HIT, CODE).count().collect():
-            counts.setdefault(row[_HIT], {})[ORDER[row[CODE]]] = row["count"]
-        found = {at: Late(each.get(Lateness.LATE, 0), each.get(Lateness.UNKNOWN, 0)) for at, each in counts.items()}
+        in_time = F.lit(ORDER.index(Lateness.MISSING))
+        second = F.lit(True) if again is None else again.code(rows) == in_time
+        late = rows.select(self.code(rows).alias(CODE), second.alias(_TAKEN), hits.alias(_HIT))
+        late = late.where(F.col(CODE).isin(told) & (F.size(_HIT) > 0))
+        each_hit = late.select(CODE, _TAKEN, F.explode(F.concat(_HIT, F.array(F.lit(_ALL)))).alias(_HIT))
+        found: dict[int, Late] = {}
+        for row in each_hit.groupBy(_HIT, CODE, _TAKEN).count().collect():
+            is_late, number = ORDER[row[CODE]] is Lateness.LATE, int(row["count"])
+            new = Late(number, 0, number if row[_TAKEN] else 0) if is_late else Late(unknown=number)
+            found[row[_HIT]] = found.get(row[_HIT], Late()) + new
         return {names[at]: each for at, each in sorted(found.items()) if at != _ALL}, found.get(_ALL, Late())
 
     def may_have(self, window: Interval) -> bool:
@@ -88,3 +98,8 @@ class Late:
     late: int = 0
     unknown: int = 0
     """The checkpoint no longer tells."""
+    taken: int = 0
+    """Of the late ones, by another query."""
+
+    def __add__(self, other: Late) -> Late:
+        return Late(self.late + other.late, self.unknown + other.unknown, self.taken + other.taken)
