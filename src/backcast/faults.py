@@ -57,6 +57,7 @@ POINTS: tuple[str, ...] = (
     "gc.before-forget",
     "gc.after-forget",
     "gc.after-record",
+    "replay.after-order",
     "replay.after-fork",
     "replay.before-flush",
     "replay.after-flush",

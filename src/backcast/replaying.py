@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from backcast.errors import InvalidRequest
 from backcast.model.replay import REPLAYED, replayed
 from backcast.model.source import LogSource
 from backcast.plan.replay import planned_replay
@@ -31,6 +32,11 @@ class PlannedWith:
 def planned_with(world: World, request: Request, spec: PipelineSpec) -> PlannedWith:
     """As the pipeline says, unless the request names a stream whose logic only a stream can compute."""
     if request.stream is None:
+        if request.watermark is not None:
+            raise InvalidRequest(
+                f"--watermark {request.watermark} says how a stream is replayed, and no stream is named",
+                hint="name it with --stream, or leave --watermark out",
+            )
         return PlannedWith(None, world.input, world.transform(spec.name))
     replaying = world.replaying(request.stream)
     replay = planned_replay(request, replaying, world.clock.now())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from backcast.model.archiving import ToArchive
     from backcast.model.diff import DiffRules
     from backcast.model.lag import StreamLag
+    from backcast.model.late import Closing, LateFound
     from backcast.model.log import EventSpan, Ranges
     from backcast.model.manifest import CodeIdentity, InputPin, Manifest
     from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec, Relation
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from backcast.model.scope import Predicate
     from backcast.model.source import LogSource
     from backcast.model.stream import StreamSpec
+    from backcast.model.time import Interval
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Store, Target
     from backcast.ports.comparing import Comparer
@@ -80,11 +82,32 @@ class Replaying(Protocol):
     def differences(self, job: Job) -> tuple[str, ...]:
         """What makes its logic give other rows than a batch, a sentence each. Runs no job."""
 
+    def in_order(self, job: Job) -> tuple[str, ...]:
+        """What makes its rows depend on the order in which records come, a sentence each. Runs no job."""
+
+    def partitions(self) -> int:
+        """Of its topic, as it is now."""
+
+    def closing(self, window: Interval, now: datetime) -> Closing | None:
+        """From when on the live query drops a record as late; None: it never does. Runs no job."""
+
+    def late(self, windows: Sequence[Interval], now: datetime) -> LateFound:
+        """Which pieces of these windows records touch that the live query dropped. Reads them from the topic.
+
+        Raises InvalidRequest when its checkpoint cannot tell.
+        """
+
     def pin(self, before: datetime) -> ReplayPin:
         """From which state of the live query: the newest that holds nothing from that moment on."""
 
     def input(self, pin: ReplayPin) -> Input:
         """Its topic, to be pinned from there and proven."""
+
+    def records(self, replay: ReplayPin, pin: InputPin) -> DataFrame:
+        """What the query of a replay gets of the topic."""
+
+    def own_checkpoint(self, run_id: str, replay: ReplayPin) -> Path:
+        """Of the query of a run's replay; gone once the run is over."""
 
     def planning(self) -> Transform:
         """The transform over the stream, to be looked at."""

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from backcast.cli.render.late import render_late
 from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.model.states import RunState
 from backcast.testing.orders import FIRST, Order, Orders, rows_of
+from tests.unit.cli_screens import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,10 +68,8 @@ def published(control: ControlPlane, report: LateReport) -> None:
     control.publish(fix.run_id)
 
 
-def test_late_records_of_an_aggregating_stream_are_found_exactly_and_gone_after_the_planned_run(
-    new_orders: Callable[..., Orders],
-) -> None:
-    orders = new_orders(partitions=1, source="slack: {after: 12h}")
+def by_hour(orders: Orders, sql: str) -> str:
+    """The project counts orders by hour and shop, into this table."""
     table = f"{orders.table}_hourly"
     orders.spark.sql(
         f"CREATE TABLE {table} (hour TIMESTAMP, shop STRING, orders BIGINT) USING iceberg PARTITIONED BY (hours(hour))"
@@ -80,8 +80,16 @@ def test_late_records_of_an_aggregating_stream_are_found_exactly_and_gone_after_
         "grain: day", "grain: hour"
     )
     config.write_text(text.replace("key: [id]", "key: [hour, shop]"))
-    (orders.root / "models" / "orders.sql").write_text(
-        "SELECT date_trunc('HOUR', at) AS hour, shop, count(*) AS orders FROM orders GROUP BY 1, 2\n"
+    (orders.root / "models" / "orders.sql").write_text(sql)
+    return table
+
+
+def test_late_records_of_an_aggregating_stream_are_found_exactly_and_gone_after_the_planned_run(
+    new_orders: Callable[..., Orders],
+) -> None:
+    orders = new_orders(partitions=1, source="slack: {after: 12h}")
+    table = by_hour(
+        orders, "SELECT date_trunc('HOUR', at) AS hour, shop, count(*) AS orders FROM orders GROUP BY 1, 2\n"
     )
     control = declare(orders)
 
@@ -115,6 +123,31 @@ def test_late_records_of_an_aggregating_stream_are_found_exactly_and_gone_after_
     assert control.late("live", end="2026-01-01T04:00", start="2026-01-01").pieces == ()
     rows = orders.spark.sql(f"SELECT hour(hour), orders FROM {table} ORDER BY 1").collect()
     assert [tuple(row) for row in rows] == [(0, 5), (2, 3)]
+
+
+def test_records_are_late_when_their_window_is_closed_and_spark_counts_groups_of_them(
+    new_orders: Callable[..., Orders],
+) -> None:
+    """Run here: what Spark counted is on record. Two records to a batch; those of minutes 10 and 11 come behind the
+    watermark, and into a window that is open.
+    """
+    orders = new_orders(partitions=1)
+    orders.configure(source="slack: {after: 12h}", stream="most_per_trigger: 2\nwatermark: {column: at, delay: 10m}")
+    by_hour(
+        orders,
+        "SELECT window.start AS hour, shop, count(*) AS orders FROM orders GROUP BY window(at, '1 hour'), shop\n",
+    )
+    minutes = (5, 25, 50, 51, 52, 53, 10, 11, 150, 151, 152, 153, 45, 46, 47, 154)
+    orders.send([order(*each) for each in enumerate(minutes)])
+    control = orders.open()
+    control.stream_start("live", once=True)
+    report = control.late("live", end="2026-01-01T02:00", start="2026-01-01")
+    assert found(report) == [("01 00", 3, 0, 0, 0)]
+    assert (report.rows, report.expected) == (1, 1)
+    assert report.by_spark is not None
+    assert (report.by_spark.rows, report.by_spark.first) == (2, 0)
+    assert "3 records came after the watermark" in shown(render_late(report), 160)
+    assert "Spark's own count of batches 0 to" in shown(render_late(report), 160)
 
 
 def test_rows_that_can_be_traced_are_told_one_by_one_and_appended_by_their_offsets(

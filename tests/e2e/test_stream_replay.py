@@ -12,9 +12,10 @@ import pytest
 from backcast.control import ControlPlane
 from backcast.errors import UnknownName
 from backcast.model.pipeline import TableFormat
-from backcast.model.replay import ReplayPin, WatermarkStrategy
+from backcast.model.replay import ReplayPin
 from backcast.model.request import Request
 from backcast.model.states import RunState
+from backcast.model.watermark import WatermarkStrategy
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
 from backcast.testing.faults import SimulatedCrash, crash_at
@@ -156,12 +157,12 @@ def test_a_window_is_replayed_from_the_state_before_it_and_published(shop: Shop)
     replay = plan.manifest.replay
     assert not plan.refused, plan.findings
     assert replay is not None
-    assert (replay.strategy, replay.batch is not None) == (WatermarkStrategy.BOUNDED, True)
+    assert (replay.strategy, replay.batch is not None) == (WatermarkStrategy.SORTED, True)
     assert "dropDuplicatesWithinWatermark" in replay.because
     log = plan.manifest.inputs[0].log
     assert log is not None
     assert min(each.start for each in log.partitions) > 0, "not from the beginning"
-    for name in ("replay.after-fork", "replay.before-flush", "replay.after-flush"):
+    for name in ("replay.after-order", "replay.after-fork", "replay.before-flush", "replay.after-flush"):
         with crash_at(name), pytest.raises(SimulatedCrash):
             shop.control(DoomedWiring).run(plan.run_id)
     run = shop.control().run(plan.run_id)
@@ -193,6 +194,6 @@ def _plans_are_as_they_should_be(shop: Shop, control: ControlPlane) -> None:
     replay, found = planned()
     assert (replay.strategy, found) == (WatermarkStrategy.BATCH, {"replay.as-batch"})
     replay, found = planned(as_stream=True)
-    assert (replay.strategy, found) == (WatermarkStrategy.BOUNDED, {"replay.as-stream"})
+    assert (replay.strategy, found) == (WatermarkStrategy.BOUNDED, {"replay.as-stream", "replay.skewed"})
     with pytest.raises(UnknownName, match="no stream is called 'lives'"):
         planned(stream="lives")

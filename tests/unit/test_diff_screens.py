@@ -11,6 +11,7 @@ from backcast.model.diff import (
     Compared,
     ComparedSide,
     Diff,
+    DiffLate,
     NamedType,
     PartitionDiff,
     RowCounts,
@@ -103,6 +104,32 @@ def test_the_screen_tells_rows_columns_and_samples() -> None:
         "a sentence to know",
     ):
         assert sentence in page, page
+
+
+def test_what_a_live_stream_dropped_as_late_is_told_beside_the_chunks_that_differ() -> None:
+    late = DiffLate(stream="live", records=2, taken=2, chunks={"2026-01-02": 2})
+    diff = DIFF.model_copy(update={"late": late})
+    screen = " ".join(shown(render_diff(diff), 120).split())
+    assert "CHANGED FORMAT NEAR LATE" in screen
+    assert "2026-01-02 9 10 +1 2 1 3 0 0 2 changed" in screen
+    assert "late: in 1 chunk that differs: 2 records that stream live dropped" in screen
+    page = diff_page(diff)
+    assert Tags(page).open == []
+    assert "Late: in 1 chunk that differs: 2 records that stream live dropped." in page
+    assert diff.as_json()["late"]["chunks"] == {"2026-01-02": 2}
+    assert "late" not in DIFF.as_json(), "other runs are told as before"
+
+    def told(**more: object) -> str:
+        return late.model_copy(update=more).sentence()
+
+    assert told(taken=1).endswith("2 records that stream live dropped, 1 of which this replay took")
+    assert told(taken=0).endswith("dropped, as this replay did again")
+    assert told(taken=None).endswith("dropped, and whether this replay took them nobody can tell any more")
+    assert told(records=0, unknown=1).endswith("1 record that it may have dropped: its checkpoint no longer tells")
+    assert (
+        told(records=0, chunks={}) == "no record that stream live is known to have dropped is in a chunk that differs"
+    )
+    assert told(because="it is gone") == "what stream live dropped as late cannot be told: it is gone"
 
 
 def test_a_column_keeps_its_name_beside_wide_values() -> None:

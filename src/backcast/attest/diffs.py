@@ -41,4 +41,5 @@ def diff_data(diff: Diff) -> dict[str, Any]:
             {"chunk": each.chunk, "base": each.base.as_json(), "stage": each.stage.as_json()}
             for each in diff.partitions[:_MOST]
         ],
+        **({} if diff.late is None else {"late": diff.late.as_json()}),
     }

@@ -20,6 +20,7 @@ FIX = Group("Fix", sort_key=5)
 KindName = Literal[
     "restatement", "backfill", "replay", "reprocessing", "repair", "migration", "bootstrap", "reconciliation"
 ]
+StrategyName = Literal["sorted", "partitions", "bounded", "batch", "corrections"]
 RunId = Annotated[str, Parameter(help="Run id; a unique beginning is enough.")]
 RequestFile = Annotated[
     Path | None, Parameter(name="--request", metavar="FILE", help="Read pipeline, scope, reason and budget from here.")
@@ -83,6 +84,13 @@ class ScopeOptions:
     as_stream: Annotated[
         bool, Parameter(help="With --stream: replay it as a stream also where a batch gives the same rows.")
     ] = False
+    watermark: Annotated[
+        StrategyName | None,
+        Parameter(
+            metavar="HOW",
+            help="With --stream: how event time advances: sorted, partitions, bounded, batch or corrections.",
+        ),
+    ] = None
 
 
 @Parameter(name="*", group=WHY)

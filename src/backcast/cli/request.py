@@ -37,6 +37,7 @@ def asked_request(
 def to_request(pipeline: str, scope: ScopeOptions, why: WhyOptions, limits: LimitOptions | None = None) -> Request:
     """Raises InvalidRequest for dates that are none, run backwards, are missing or contradict each other."""
     from backcast.model.request import Kind, Request
+    from backcast.model.watermark import WatermarkStrategy
 
     days = [*(_day(text, "--on") for text in scope.on), *_listed(scope.dates)]
     _check_window(scope, bool(days), may_be_all=why.kind == "bootstrap")
@@ -52,6 +53,7 @@ def to_request(pipeline: str, scope: ScopeOptions, why: WhyOptions, limits: Limi
         checkpoint=scope.checkpoint,
         stream=scope.stream,
         as_stream=scope.as_stream,
+        watermark=None if scope.watermark is None else WatermarkStrategy(scope.watermark),
         affected=_affected(why.affected),
         kind=Kind(why.kind),
         reason=told(why.reason),

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from backcast.model.digest import Digest
 from backcast.model.document import Document, later
 from backcast.model.words import many
@@ -188,6 +190,42 @@ class Comparison(Document):
         return ", ".join(parts) or none
 
 
+class DiffLate(Document):
+    """Of a run that replays a stream: records of chunks that differ which the live stream dropped as late."""
+
+    stream: str
+    records: int = 0
+    unknown: int = 0
+    """Records that it may have dropped: its checkpoint no longer tells."""
+    taken: int | None = None
+    """How many of `records` the replay took in; None: it may have dropped some again, and nobody can tell any more."""
+    chunks: dict[str, int] = Field(default_factory=dict)
+    """Records, of both kinds, by chunk; one near its edge may be in two. Chunks without any are left out."""
+    because: str = ""
+    """Why nothing can be told."""
+
+    def sentence(self) -> str:
+        """For people."""
+        if self.because:
+            return f"what stream {self.stream} dropped as late cannot be told: {self.because}"
+        told = []
+        if self.records:
+            told.append(f"{many(self.records, 'record')} that stream {self.stream} dropped{self._taken()}")
+        if self.unknown:
+            told.append(f"{many(self.unknown, 'record')} that it may have dropped: its checkpoint no longer tells")
+        if not told:
+            return f"no record that stream {self.stream} is known to have dropped is in a chunk that differs"
+        where = f"{many(len(self.chunks), 'chunk')} that {'differs' if len(self.chunks) == 1 else 'differ'}"
+        return f"in {where}: {'; '.join(told)}"
+
+    def _taken(self) -> str:
+        if self.taken is None:
+            return ", and whether this replay took them nobody can tell any more"
+        if self.taken == self.records:
+            return ""
+        return f", {self.taken:,} of which this replay took" if self.taken else ", as this replay did again"
+
+
 class Diff(Comparison):
     """The base of a run against its stage."""
 
@@ -196,6 +234,8 @@ class Diff(Comparison):
     staged: str
     publishable: bool = True
     """Whether the run waits for its publish; False once that has happened, or cannot."""
+    late: Annotated[DiffLate | None, later(None)] = None
+    """None of a run that replays no stream."""
 
 
 class ComparedSide(Document):

@@ -31,6 +31,23 @@ class Lateness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Closing:
+    """From when on a query drops a record: once the watermark has reached its event time, or the end of the first
+    window that the record belongs to. In microseconds.
+    """
+
+    every: int = 0
+    """From one window's start to the next one's; 0: the event time itself decides."""
+    origin: int = 0
+    length: int = 0
+
+    @property
+    def first(self) -> int:
+        """From the start of the last window that a record can belong to, to the end of the first."""
+        return self.length - (-(-self.length // self.every) - 1) * self.every if self.every else 0
+
+
+@dataclass(frozen=True, slots=True)
 class ReadHistory:
     """Which batch read an offset, and from which event time on that batch took rows in. Times in microseconds."""
 
@@ -63,6 +80,18 @@ def _micros(instant: datetime) -> int:
     return (instant - _EPOCH) // timedelta(microseconds=1)
 
 
+class LateFound(Document):
+    """Records of a window that the stream dropped when it read them, and the pieces of time that they touch."""
+
+    windows: tuple[Interval, ...]
+    """Pieces that the watermark has passed."""
+    late: int
+    unknown: int
+    """Records of which its checkpoint no longer tells whether it did."""
+    left_open: int
+    """Pieces that were not looked at: the stream will still write there."""
+
+
 class LatePiece(Document):
     """A piece of time in which the table is not what a run would make of the source now."""
 
@@ -89,6 +118,18 @@ class LatePiece(Document):
     def held_back(self) -> bool:
         """A run now would double what the stream is about to write."""
         return self.is_open or bool(self.pending)
+
+
+class SparkCount(Document):
+    """What Spark itself counted as dropped, in the batches of a stream that are on record: `numRowsDroppedByWatermark`.
+
+    Groups, where it adds up before it looks; of every window, also of those that were mended since.
+    """
+
+    rows: int
+    first: int
+    """The oldest batch that was counted."""
+    last: int
 
 
 class LateReport(Document):
@@ -121,6 +162,8 @@ class LateReport(Document):
     requests: tuple[Request, ...] = ()
     notes: tuple[str, ...] = ()
     plans: tuple[PlannedFix, ...] = ()
+    by_spark: SparkCount | None = None
+    """None of a stream that is not run here."""
 
     def total(self, which: Lateness) -> int:
         return sum(int(getattr(each, which.value)) for each in self.pieces)

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
 from backcast.model.document import Document, later
 from backcast.model.run import Event
-
-
-class WatermarkStrategy(StrEnum):
-    """How event time advances while history goes by at full speed."""
-
-    BATCH = "batch"
-    """It does not: all rows of a window are there before it is computed, and none is late."""
-    BOUNDED = "bounded"
-    """As in the live stream: behind the newest row, by the declared delay."""
+from backcast.model.time import Interval
+from backcast.model.watermark import WatermarkStrategy
 
 
 class ReplayPin(Document):
@@ -44,10 +36,29 @@ class ReplayPin(Document):
     takeover: Annotated[bool, later(False)] = False
     """A full replay: its query has computed the rows already, and goes on as the stream."""
 
+    computed: Annotated[WatermarkStrategy | None, later(None)] = None
+    """Of corrections: how the windows that late records touch are computed, `batch` or `sorted`."""
+    windows: Annotated[tuple[Interval, ...], later(())] = ()
+    """Of corrections: these windows. Others stay as the stream wrote them."""
+    late: Annotated[int, later(0)] = 0
+    """Of corrections: records that the stream dropped in them."""
+    unknown: Annotated[int, later(0)] = 0
+    """Of corrections: records in them of which its checkpoint no longer tells whether it did."""
+
+    @property
+    def order(self) -> WatermarkStrategy:
+        """How the rows that are computed are computed."""
+        return self.computed or self.strategy
+
     @property
     def streamed(self) -> bool:
         """Whether a streaming query computes the rows."""
-        return self.strategy is not WatermarkStrategy.BATCH
+        return self.order is not WatermarkStrategy.BATCH
+
+    @property
+    def ordered(self) -> bool:
+        """Whether that query gets its records as files in the order of event time, instead of from the topic."""
+        return self.order in (WatermarkStrategy.SORTED, WatermarkStrategy.PARTITIONS)
 
 
 REPLAYED = "replayed"

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from backcast.model.document import Document, later
 from backcast.model.scope import ValueClause
+from backcast.model.watermark import WatermarkStrategy
 
 
 class Kind(StrEnum):
@@ -46,6 +47,8 @@ class Request(Document):
     """The live stream whose result is computed anew, from its own state where a batch would give other rows."""
     as_stream: Annotated[bool, later(False)] = False
     """Also where a batch would give the same."""
+    watermark: Annotated[WatermarkStrategy | None, later(None)] = None
+    """How event time advances in the replay of a stream; None: as the plan finds right."""
     takeover: Annotated[bool, later(False)] = False
     """The rows are those of a full replay of the stream, whose query will go on as the stream."""
     retries: Annotated[str | None, later(None)] = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
-from backcast.model.diff import Cell, ColumnDiff, Compared, ComparedSide, Comparison, Diff, RowSample
+from backcast.model.diff import Cell, ColumnDiff, Compared, ComparedSide, Comparison, Diff, DiffLate, RowSample
 from backcast.page.charts import Bar, bars, columns, stacked
 from backcast.page.markup import Content, Html, Tone, badge, code, facts, join, page, paragraph, section, table, tag
 from backcast.page.markup import tiles as big_numbers
@@ -28,7 +28,7 @@ def diff_page(found: Diff) -> str:
         [("run", code(found.run_id)), ("base", code(found.base or "empty table")), ("stage", code(found.staged))]
     )
     subtitle = "what publishing this run would change" if found.publishable else "what the stage of this run changes"
-    return page(f"Diff of {found.run_id}", *comparison_parts(found, about), subtitle=subtitle)
+    return page(f"Diff of {found.run_id}", *comparison_parts(found, about, late=found.late), subtitle=subtitle)
 
 
 def compared_page(found: Compared) -> str:
@@ -39,20 +39,27 @@ def compared_page(found: Compared) -> str:
 
 
 def comparison_parts(
-    found: Comparison, about: Content = None, sides: tuple[str, str] = ("base", "stage")
+    found: Comparison, about: Content = None, sides: tuple[str, str] = ("base", "stage"), late: DiffLate | None = None
 ) -> Iterable[Html]:
     """Everything below the title, for this page or as a part of another."""
-    yield join(about, _tiles(found))
+    yield join(about, _tiles(found), late_paragraph(late))
     changes = found.columns_changed.sentences()
     if changes:
         yield section("Schema", tag("ul", *(tag("li", each) for each in changes)))
-    yield _chunks(found, sides)
+    yield _chunks(found, sides, {} if late is None else late.chunks)
     if found.columns:
         yield _columns(found, sides)
     if found.samples:
         yield _rows(found)
     if found.notes:
         yield section("Notes", tag("ul", *(tag("li", each) for each in found.notes)))
+
+
+def late_paragraph(late: DiffLate | None) -> Html | None:
+    """What the live stream dropped as late, of a run that replays one."""
+    if late is None:
+        return None
+    return paragraph(f"Late: {late.sentence()}.", tone="careful" if late.chunks or late.because else "quiet")
 
 
 def _tiles(found: Comparison) -> Html:
@@ -80,7 +87,7 @@ def _differing(found: Comparison) -> int:
     return len(found.partitions) - found.count("same")
 
 
-def _chunks(found: Comparison, sides: tuple[str, str]) -> Html:
+def _chunks(found: Comparison, sides: tuple[str, str], late: Mapping[str, int]) -> Html:
     differing = [each for each in found.partitions if each.status != "same"]
     same = len(found.partitions) - len(differing)
     chart = None
@@ -97,18 +104,21 @@ def _chunks(found: Comparison, sides: tuple[str, str]) -> Html:
             each.stage.rows,
             f"{each.stage.rows - each.base.rows:+,}" if each.stage.rows != each.base.rows else "0",
             *(getattr(each.rows, name) if each.rows else None for name in ("added", "removed", "changed")),
+            *([late.get(each.chunk, 0)] if late else []),
             code(f"{each.base.short()} → {each.stage.short()}"),
             badge(each.status, _TONES[each.status]),
         )
         for each in differing[:_MOST_CHUNKS]
     ]
-    heads = ("chunk", *sides, "delta", "added", "removed", "changed", "digest", "")
+    numbers = (*sides, "delta", "added", "removed", "changed", *(["late"] if late else []))
     note = f"{len(differing):,} of {len(found.partitions):,} differ; {same:,} are the same, row for row"
     left_out = len(differing) - len(rows)
     return section(
         "Chunks",
         chart,
-        table(heads, rows, right=range(1, 7)) if rows else paragraph("No chunk differs.", tone="good"),
+        table(("chunk", *numbers, "digest", ""), rows, right=range(1, len(numbers) + 1))
+        if rows
+        else paragraph("No chunk differs.", tone="good"),
         paragraph(f"{left_out:,} more differ.", tone="quiet") if left_out else None,
         note=note,
     )

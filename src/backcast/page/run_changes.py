@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from backcast.model.diff import DiffLate
 from backcast.model.evidence import Evidence
 from backcast.page.charts import Bar, bars, columns
+from backcast.page.diff import late_paragraph
 from backcast.page.markup import Content, Html, Tone, details, join, paragraph, section, table, tiles
 
 _DIFF = "diff.recorded"
@@ -27,7 +29,8 @@ def changes_section(evidence: Evidence) -> Html | None:
     chart = bars([Bar(str(each["name"]), int(each["changed"])) for each in moved], label="changed rows of each column")
     by_column = join(paragraph("Changed rows of each column:", tone="quiet"), chart) if moved else None
     note = f"Base {diff['base']} against stage {diff['staged']}: {diff['summary']}."
-    return section("What changed", tiles(told) if rows else None, by_column, note=note)
+    late = DiffLate.model_validate(diff["late"]) if diff.get("late") else None
+    return section("What changed", tiles(told) if rows else None, late_paragraph(late), by_column, note=note)
 
 
 def rows_section(evidence: Evidence) -> Html | None:

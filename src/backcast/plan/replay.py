@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from backcast.errors import InvalidRequest
-from backcast.model.finding import Finding, note, warn
+from backcast.errors import InvalidRequest, PlanRefused
+from backcast.model.finding import Finding, block, note, warn
+from backcast.model.late import LateFound
+from backcast.model.manifest import InputPin
 from backcast.model.pipeline import Job
-from backcast.model.replay import ReplayPin, WatermarkStrategy
+from backcast.model.replay import ReplayPin
 from backcast.model.request import Request
 from backcast.model.states import Execution
 from backcast.model.table import PublishMode
-from backcast.model.time import Interval
+from backcast.model.time import Interval, joined
+from backcast.model.watermark import WatermarkStrategy
+from backcast.model.words import many
 from backcast.plan.windows import requested_windows
 from backcast.world import Replaying
 
 _SAME = "its logic gives the same rows as a batch, which sees every row of a window before it is computed"
+_PACES = "a replay reads the {} partitions of its topic at another pace than they were written"
+_IN_ORDER = "in order of event time no record is late"
+_ASKED = {
+    WatermarkStrategy.SORTED: f"asked for: {_IN_ORDER}",
+    WatermarkStrategy.PARTITIONS: "asked for: a chunk of time is there whole before the next one begins",
+    WatermarkStrategy.BOUNDED: "asked for: what the live stream would drop is dropped",
+}
+_THEN = {
+    WatermarkStrategy.SORTED: "records are sorted into files of the run first: that reads them twice and takes disk;"
+    " late ones are included",
+    WatermarkStrategy.PARTITIONS: "records go into one file of the run for each chunk first, which takes disk; late"
+    " ones are included, and state is forgotten between chunks only",
+    WatermarkStrategy.BOUNDED: "its batches need not be those of the live query: rows near the watermark may count here"
+    " and not there",
+}
 
 
 def planned_replay(request: Request, replaying: Replaying, now: datetime) -> ReplayPin:
-    """Raises InvalidRequest for a stream of another pipeline, and for one that cannot be replayed."""
+    """Raises InvalidRequest for a stream of another pipeline, and for one that cannot be replayed; PlanRefused for a
+    strategy that cannot give the right rows.
+    """
     stream = replaying.stream
     if stream.pipeline.name != request.pipeline:
         raise InvalidRequest(
@@ -38,30 +60,112 @@ def planned_replay(request: Request, replaying: Replaying, now: datetime) -> Rep
     whole = Interval(start=windows[0].start, end=windows[-1].end)
     job = Job(run_id="plan", execution=Execution.DRY_RUN, window=whole, clock=now)
     different = replaying.differences(job)
+    if request.watermark is WatermarkStrategy.CORRECTIONS:
+        return _corrections(replaying, windows, different, now)
+    strategy, because = _chosen(request, replaying, different, job)
+    if strategy is WatermarkStrategy.BATCH:
+        return ReplayPin(stream=stream.name, strategy=strategy, because=because)
+    return replaying.pin(whole.start).model_copy(update={"strategy": strategy, "because": because})
+
+
+def _chosen(
+    request: Request, replaying: Replaying, different: tuple[str, ...], job: Job
+) -> tuple[WatermarkStrategy, str]:
+    """The strategy that was asked for, if it gives the right rows, or the cheapest one that does; and why."""
+    stream, why = replaying.stream.name, "; ".join(different)
+    asked = request.watermark
+    if asked is WatermarkStrategy.BATCH and different:
+        raise PlanRefused(f"a batch would give other rows than stream {stream}: {why}", hint="use --watermark sorted")
+    if asked is WatermarkStrategy.BATCH and request.as_stream:
+        raise InvalidRequest("--watermark batch contradicts --as-stream", hint="leave one of them out")
+    if asked is WatermarkStrategy.PARTITIONS and (ordered := replaying.in_order(job)):
+        raise PlanRefused(
+            f"the records of a chunk come in no order, and stream {stream} needs one: {'; '.join(ordered)}",
+            hint="use --watermark sorted",
+        )
+    if asked is not None and asked is not WatermarkStrategy.BATCH:
+        return asked, "; ".join(filter(None, (why, _ASKED[asked])))
     if not different and not request.as_stream:
-        return ReplayPin(stream=stream.name, strategy=WatermarkStrategy.BATCH, because=_SAME)
-    because = "; ".join(different) or "asked for, though a batch would give the same rows"
-    return replaying.pin(whole.start).model_copy(update={"because": because})
+        return WatermarkStrategy.BATCH, _SAME
+    if not different:
+        return WatermarkStrategy.BOUNDED, "asked for, though a batch would give the same rows"
+    partitions = replaying.partitions()
+    if partitions > 1:
+        return WatermarkStrategy.SORTED, f"{why}; {_PACES.format(partitions)}, and {_IN_ORDER}"
+    return WatermarkStrategy.BOUNDED, f"{why}; its topic has one partition, in the order in which the stream read it"
 
 
-def replay_findings(replay: ReplayPin | None, start: datetime) -> list[Finding]:
+def _corrections(
+    replaying: Replaying, windows: Sequence[Interval], different: tuple[str, ...], now: datetime
+) -> ReplayPin:
+    """Of the pieces that late records touch, those that the stream will not write to any more."""
+    stream, grain = replaying.stream, replaying.stream.dataset.grain.value
+    found = replaying.late(windows, now)
+    if not found.windows:
+        still = f"; {many(found.left_open, grain)} of it will still be written by the stream" if found.left_open else ""
+        raise PlanRefused(
+            f"stream {stream.name} is not known to have dropped a record of this window{still}",
+            hint=f"backcast late {stream.name} tells what its table lacks; other strategies compute the whole window",
+        )
+    touched = joined(found.windows)
+    how = WatermarkStrategy.SORTED if different else WatermarkStrategy.BATCH
+    pin = (
+        replaying.pin(touched[0].start)
+        if different
+        else ReplayPin(stream=stream.name, strategy=WatermarkStrategy.CORRECTIONS, because="")
+    )
+    why = f"{'; '.join(different)}; {_IN_ORDER}" if different else _SAME
+    return pin.model_copy(
+        update={
+            "strategy": WatermarkStrategy.CORRECTIONS,
+            "computed": how,
+            "because": f"{_touching(found, grain)}; {why}",
+            "windows": touched,
+            "late": found.late,
+            "unknown": found.unknown,
+        }
+    )
+
+
+def _touching(found: LateFound, grain: str) -> str:
+    told = [many(found.late, "record") + " that it dropped as late"] if found.late else []
+    told += [many(found.unknown, "record") + " that it may have dropped"] if found.unknown else []
+    verb = "touches" if found.late + found.unknown == 1 else "touch"
+    return f"{' and '.join(told)} {verb} {many(len(found.windows), grain)}"
+
+
+def replay_findings(replay: ReplayPin | None, inputs: Sequence[InputPin], start: datetime) -> list[Finding]:
     if replay is None:
         return []
-    if not replay.streamed:
-        return [
+    found = []
+    if replay.strategy is WatermarkStrategy.CORRECTIONS:
+        found.append(
+            note(
+                "replay.corrections",
+                f"only what late records touch is computed anew: {replay.because}",
+                "all other windows stay as the stream wrote them; leave --watermark out to compute them too",
+            )
+        )
+    elif not replay.streamed:
+        found.append(
             note(
                 "replay.as-batch",
                 f"computed as a batch: {_SAME}",
                 "rows that the live stream dropped as late are included; --as-stream replays it as it would drop them",
             )
-        ]
-    found = [
-        note(
-            "replay.as-stream",
-            f"computed by a streaming query of its own: {replay.because}",
-            "its batches need not be those of the live query: rows near the watermark may count here and not there",
         )
-    ]
+    else:
+        found.append(
+            note(
+                "replay.as-stream",
+                f"computed by a streaming query of its own: {replay.because}",
+                _THEN[replay.order],
+            )
+        )
+    if not replay.streamed:
+        return found
+    if replay.order is WatermarkStrategy.BOUNDED and not replay.takeover:
+        found += _bounded(inputs)
     if replay.batch is None:
         found.append(
             warn(
@@ -70,4 +174,28 @@ def replay_findings(replay: ReplayPin | None, start: datetime) -> list[Finding]:
                 "what earlier records left in the state is missing: take a window that begins later, or accept that",
             )
         )
+    return found
+
+
+def _bounded(inputs: Sequence[InputPin]) -> list[Finding]:
+    """What a query that reads the topic itself gets wrong, or cannot get."""
+    logs = [each.log for each in inputs if each.log is not None]
+    found = [
+        block(
+            "replay.archived",
+            f"the log of {log.topic} no longer has all of these records, and a query cannot read its archive",
+            "use --watermark sorted: it reads both",
+        )
+        for log in logs
+        if log.archive is not None and log.archive.ranges
+    ]
+    found += [
+        warn(
+            "replay.skewed",
+            f"{_PACES.format(len(log.partitions))}: records that the live stream took may be late in it, and dropped",
+            "use --watermark sorted, unless that is what you want",
+        )
+        for log in logs
+        if len(log.partitions) > 1
+    ]
     return found

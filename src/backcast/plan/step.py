@@ -187,7 +187,7 @@ def _findings(request: Request, planning: Planning, found: _Found, needed: Mappi
         *look_at_rules(
             planning.settings, facts.identity.columns, inputs, planning.rules, _plain(planning, found, needed)
         ),
-        *replay_findings(planning.replay, found.shape.asked[0].start if found.shape.asked else planning.now),
+        *replay_findings(planning.replay, inputs, found.shape.asked[0].start if found.shape.asked else planning.now),
         *why_findings(request, policy),
         *budget_findings(budget, guess),
         *room_findings(guess, len(found.shape.chunks), planning.room),
@@ -269,7 +269,8 @@ def _pinned(request: Request, planning: Planning, facts: TableFacts) -> tuple[_S
 def _shape(request: Request, planning: Planning, facts: TableFacts) -> _Shape:
     """Scope and chunks; looked at twice when files of an older partition spec force a row-exact scope."""
     spec, dataset = planning.spec, planning.spec.output
-    asked = requested_windows(request, dataset.time.zone)
+    corrected = () if planning.replay is None else planning.replay.windows
+    asked = corrected or requested_windows(request, dataset.time.zone)
     fields = facts.identity.partition_fields
     how = partitioning(dataset.partition or dataset.time, fields)
     scope = make_scope(asked, request.where, dataset, how, fields, spec.cut)

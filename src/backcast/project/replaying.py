@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from backcast.errors import Drifted, InvalidRequest, Refused
+from backcast.errors import ChunkFailed, Drifted, InvalidRequest, Refused
 from backcast.model.column import TimeKind
-from backcast.model.replay import Replayed, ReplayPin, WatermarkStrategy
+from backcast.model.late import Closing
+from backcast.model.log import Ranges, span
+from backcast.model.pipeline import Job
+from backcast.model.replay import Replayed, ReplayPin
 from backcast.model.scope import EVERYTHING
 from backcast.model.states import Execution
 from backcast.model.stream import StreamSpec, Watermark
 from backcast.model.time import Interval
+from backcast.model.watermark import WatermarkStrategy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from backcast.model.late import LateFound
     from backcast.model.manifest import InputPin, Manifest
-    from backcast.model.pipeline import Job
-    from backcast.ports import Input
     from backcast.project.config import Project
     from backcast.project.loading import LoadedTransform
     from backcast.project.wiring import Wiring
+    from backcast.sources.kafka.replayed import ReplayedInput
     from backcast.streams.catch_up import CatchUp
     from backcast.streams.replay import Replay
 
@@ -64,10 +68,39 @@ class StreamReplay:
 
         return differences(self.planned(self._tables(), job))
 
-    def input(self, pin: ReplayPin) -> Input:
+    def in_order(self, job: Job) -> tuple[str, ...]:
+        from backcast.spark.streaming_plan import in_order
+
+        return in_order(self.planned(self._tables(), job))
+
+    def partitions(self) -> int:
+        return len(self.wiring.log_input(self.stream.input, self.stream.source).topic.facts().partitions)
+
+    def closing(self, window: Interval, now: datetime) -> Closing | None:
+        from backcast.spark.streaming_plan import closing
+
+        try:
+            found = closing(self.planned(self._tables(), Job("late", Execution.DRY_RUN, window, now)))
+        except ChunkFailed:
+            return Closing()
+        # What somebody else runs may remember more than the transform says.
+        return Closing() if found is None and self.stream.external else found
+
+    def late(self, windows: Sequence[Interval], now: datetime) -> LateFound:
+        from backcast.project.late_windows import late_windows
+
+        return late_windows(self, windows, now)
+
+    def input(self, pin: ReplayPin) -> ReplayedInput:
         from backcast.sources.kafka.replayed import ReplayedInput
 
         return ReplayedInput(self.wiring.log_input(self.stream.input, self.stream.source), pin.positions, pin.ends)
+
+    def records(self, replay: ReplayPin, pin: InputPin) -> DataFrame:
+        return self.input(replay).records(pin)
+
+    def own_checkpoint(self, run_id: str, replay: ReplayPin) -> Path:
+        return Path(replay.checkpoint) if replay.takeover else replay_folder(self.wiring.project, run_id) / "checkpoint"
 
     def planning(self) -> PlannedReplay:
         return PlannedReplay(self)
@@ -253,6 +286,7 @@ class ReplayedTransform:
             sentinel=self._write_sentinel,
             begin=self._begin,
             event_seconds=(whole.end - whole.start).total_seconds(),
+            order=self._order if self._pin.ordered else None,
         )
 
     def _streamed(self, sentinels: Path, others: Mapping[str, DataFrame], job: Job) -> DataFrame:
@@ -266,10 +300,26 @@ class ReplayedTransform:
         before_the_end = F.coalesce(F.col(watermark.column) < F.lit(_END_OF_TIME).cast("timestamp"), F.lit(True))
         return self.of.user_code.streamed({**others, self.of.stream.input: marked.where(before_the_end)}, job)
 
+    def _order(self, folder: Path) -> None:
+        """The records of the pinned offsets, as the strategy wants them."""
+        from backcast.streams.ordering import part_records, sort_records
+
+        rows, column = self.of.records(self._pin, self._input), self._pin.column
+        if self._pin.order is WatermarkStrategy.PARTITIONS:
+            windows = [each.window for each in self.manifest.chunks]
+            part_records(rows, column, [edge for each in windows for edge in (each.start, each.end)], folder)
+        else:
+            sort_records(rows, column, span(self._topic), self._pin.most_per_trigger, folder)
+
     def _rows(self) -> DataFrame:
         """Of the pinned offsets, however far the log goes by now."""
         from backcast.sources.kafka.job import among
 
+        if self._pin.ordered:
+            from backcast.streams.ordering import ordered_records
+
+            records = replay_folder(self.of.wiring.project, self.run_id) / "records"
+            return ordered_records(self.of.wiring.spark(), self.of.topic("earliest").schema, records)
         first = {str(each.partition): each.start for each in self._topic}
         wanted = tuple(each for each in self._topic if each.span)
         rows = self.of.topic(json.dumps({self.of.stream.source.topic: first}))
@@ -292,16 +342,19 @@ class ReplayedTransform:
         from backcast.streams.replay_start import begin
 
         if self._pin.batch is not None:
-            begin(self._pin.checkpoint, self._pin.batch, into)
+            begin(self._pin.checkpoint, self._pin.batch, into, files=self._pin.ordered)
 
     @property
     def _watermark(self) -> Watermark:
         return Watermark(self._pin.column, timedelta(seconds=self._pin.delay_seconds))
 
     @property
-    def _topic(self) -> Any:
-        log = next(each.log for each in self.inputs if each.name == self.of.stream.input)
-        return () if log is None else log.ranges
+    def _input(self) -> InputPin:
+        return next(each for each in self.inputs if each.name == self.of.stream.input)
+
+    @property
+    def _topic(self) -> Ranges:
+        return () if self._input.log is None else self._input.log.ranges
 
     @property
     def _pin(self) -> ReplayPin:

@@ -14,6 +14,7 @@ from backcast.model.document import Document
 from backcast.model.request import MOST, Kind, Request
 from backcast.model.scope import ValueClause
 from backcast.model.time import parse_instant
+from backcast.model.watermark import WatermarkStrategy
 from backcast.project.problems import from_validation, raise_problems
 from backcast.project.values import Duration, Identifier, Label
 from backcast.project.yaml_lines import Tree, read_yaml
@@ -62,6 +63,7 @@ class RequestConfig(Document):
     checkpoint: str | None = None
     stream: str | None = None
     as_stream: bool = False
+    watermark: WatermarkStrategy | None = None
     affected: Annotated[int, Field(ge=1, le=MOST)] | None = None
     max_rows: Annotated[int, Field(ge=1, le=MOST)] | None = None
     max_cost: Annotated[float, Field(ge=0, le=MOST)] | None = None
@@ -101,6 +103,7 @@ class RequestConfig(Document):
             checkpoint=self.checkpoint,
             stream=self.stream,
             as_stream=self.as_stream,
+            watermark=self.watermark,
             affected=self.affected,
             max_rows=self.max_rows,
             max_cost=self.max_cost,

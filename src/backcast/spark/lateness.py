@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from backcast.model.late import Lateness, ReadHistory
+from backcast.model.late import Closing, Lateness, ReadHistory
 from backcast.spark.by_time import wall
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ ORDER = (Lateness.LATE, Lateness.UNKNOWN, Lateness.PENDING, Lateness.MISSING)
 
 
 def lateness(partition: Column, offset: Column, event: Column, history: ReadHistory) -> Column:
-    """The place in ORDER of what became of a record. `event` is its event time in microseconds."""
+    """The place in ORDER of what became of a record. `event` is when it closes, in microseconds: see `closes`."""
     if not history.ends:
         return F.lit(ORDER.index(Lateness.PENDING))
     ends = F.expr(f"map({', '.join(f'{number}, array({_longs(each)})' for number, each in history.ends.items())})")
@@ -37,6 +37,15 @@ def lateness(partition: Column, offset: Column, event: Column, history: ReadHist
         .when(late, code[Lateness.LATE])
         .otherwise(code[Lateness.MISSING])
     )
+
+
+def closes(closing: Closing, event: Column) -> Column:
+    """When a record of that event time is closed, both in microseconds."""
+    if not closing.every:
+        return event
+    rest = F.lit(closing.first) - F.pmod(event - F.lit(closing.origin), F.lit(closing.every))
+    # Windows whose distance is no part of their length: the first of them may have ended before the record.
+    return event + rest + F.when(rest <= 0, F.lit(closing.every)).otherwise(F.lit(0))
 
 
 def counted(records: DataFrame, code: str, column: TimeColumn, grain: Grain) -> dict[datetime, dict[Lateness, int]]:

@@ -30,7 +30,7 @@ _AFTER_SENTINEL = 3
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What one replay needs. `streamed` builds the query's result; its topic ends with what lies in that folder."""
+    """What one replay needs. `streamed` builds the query's result; its records end with what lies in that folder."""
 
     folder: Path
     ends: Mapping[int, int]
@@ -42,6 +42,13 @@ class Replay:
     begin: Callable[[Path], None]
     """Makes the checkpoint that the query starts from in a folder that is not there yet; may make none."""
     event_seconds: float
+    order: Callable[[Path], None] | None = None
+    """Writes the records in the order in which the query is to get them; None: it reads the topic itself."""
+
+    @property
+    def records(self) -> Path:
+        """Where they lie, one file a batch."""
+        return self.folder / "records"
 
     @property
     def checkpoint(self) -> Path:
@@ -67,6 +74,7 @@ class Replay:
         started = time.monotonic()
         for each in (self._spool, self._sentinels):
             each.mkdir(parents=True, exist_ok=True)
+        self._order()
         self._begin()
         first = self._next_batch()
         if not self._ended:
@@ -81,6 +89,17 @@ class Replay:
             event_seconds=self.event_seconds,
         )
         _write(self._done, done.model_dump_json())
+        for each in self.records.glob("*.parquet"):
+            each.unlink()
+
+    def _order(self) -> None:
+        if self.order is None or self.records.exists():
+            return
+        unfinished = self.folder / "records.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        self.order(unfinished)
+        point("replay.after-order")
+        unfinished.rename(self.records)
 
     def _begin(self) -> None:
         if self.checkpoint.exists():

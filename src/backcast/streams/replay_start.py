@@ -44,9 +44,10 @@ def start_before(folder: str, topic: str, moment: datetime, delay: timedelta) ->
     return Start(checkpoint.query_id() or "", batch, dict(found[0]))
 
 
-def begin(folder: str, batch: int, into: Path) -> None:
+def begin(folder: str, batch: int, into: Path, *, files: bool = False) -> None:
     """The checkpoint as it was after that batch, for a query of another name in which a source of sentinels follows
-    each topic. Raises Drifted when the live query has removed meanwhile what that takes.
+    each topic; with `files`, a folder of records takes the topic's place. Raises Drifted when the live query has
+    removed meanwhile what that takes.
     """
     source = Checkpoint.at(folder)
     copy_files(source, into, up_to(batch), vanishing=True)
@@ -57,7 +58,7 @@ def begin(folder: str, batch: int, into: Path) -> None:
     for number in copy.offsets:
         file = into / "offsets" / str(number)
         lines = file.read_text(encoding="utf-8").split("\n")
-        sources = [each for line in lines[_HEAD:] for each in (line, _VOID)]
+        sources = [each for line in lines[_HEAD:] for each in (_VOID if files else line, _VOID)]
         file.write_text("\n".join([*lines[:_HEAD], *sources]), encoding="utf-8")
         (file.parent / f".{number}.crc").unlink(missing_ok=True)
     # Where its topic began is of no use, and the numbers of sources are others here.

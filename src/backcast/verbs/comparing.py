@@ -18,6 +18,7 @@ from backcast.spark.gateway import jvm_errors
 from backcast.validate.diff import Staged, rules_of
 from backcast.validate.diff import changed_rows as changed_rows_step
 from backcast.validate.diff import diff as diff_step
+from backcast.verbs.late_in_diff import late_in_diff
 from backcast.verbs.recording import keep_diff
 from backcast.verbs.themed import Verbs
 
@@ -40,6 +41,7 @@ class ComparingVerbs(Verbs):
         """
         staged = self._staged(run_id)
         found = diff_step(staged, self._rules(staged), self.world.comparer(), rows=rows, samples=samples)
+        found = found.model_copy(update={"late": late_in_diff(self.world, staged.manifest, found)})
         keep_diff(self.world, found)
         accepted = self.world.reader().run(run_id).state is RunState.ACCEPTED
         return found.model_copy(update={"publishable": accepted})

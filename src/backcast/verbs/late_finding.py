@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from backcast.errors import InvalidRequest, Refused
 from backcast.model import time as t
 from backcast.model.fixing import offset_request, window_requests
-from backcast.model.late import Lateness, LatePiece, LateReport, ReadHistory
+from backcast.model.late import Lateness, LatePiece, LateReport, SparkCount
 from backcast.model.lineage import LINEAGE_COLUMNS
 from backcast.model.log import OffsetRange
 from backcast.model.pieces import pieces as merged
@@ -25,16 +25,17 @@ from backcast.model.words import many
 from backcast.ports.comparing import Comparing
 from backcast.sources.kafka.history import Batch, checkpoint_batches
 from backcast.sources.kafka.lag import position_of
-from backcast.sources.kafka.survey import micros
+from backcast.sources.kafka.late import CODE, LateRecords
 from backcast.spark.inspection import keeps_rows
-from backcast.spark.lateness import ORDER, counted, lateness
+from backcast.spark.lateness import ORDER, counted
 from backcast.spark.predicates import quote
 from backcast.verbs.recomputed import Recomputed, obstacles, recomputed
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from backcast.model.diff import Comparison, DiffRules
+    from backcast.model.late import Closing
     from backcast.model.report import Plan
     from backcast.model.request import Request
     from backcast.model.stream import StreamSpec
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 
 _MOST_PIECES = 2_000
 _MOST_OFFSETS = 10_000
-_CODE, _AT = "_lateness", "_at"
+_MOST_BATCHES = 1_000
+_AT = "_at"
 By = Literal["position", "key", "pieces"]
 
 
@@ -100,9 +102,19 @@ class LateFinder:
             rows=have,
             pieces=tuple(found),
             offsets=offsets,
+            by_spark=self._by_spark(),
         )
         requests, notes = self._requests(report)
         return report.model_copy(update={"requests": requests, "notes": notes})
+
+    def _by_spark(self) -> SparkCount | None:
+        """Of the query that runs now: one before it had other batches, and perhaps another delay."""
+        batches = [each for each in self.world.stream_reader().batches(self.stream.name, _MOST_BATCHES) if each.landed]
+        counted = [each for each in batches if each.rows_in is not None and each.query_id == batches[0].query_id]
+        if not counted:
+            return None
+        numbers = [each.batch for each in counted]
+        return SparkCount(rows=sum(each.late_rows for each in counted), first=min(numbers), last=max(numbers))
 
     def _whole(self) -> Interval:
         """Whole pieces that the log has all records of."""
@@ -165,15 +177,12 @@ class LateFinder:
         (spec,) = (each for each in self.stream.pipeline.inputs if each.name == self.stream.input)
         (pin,) = (each for each in plan.manifest.inputs if each.name == self.stream.input)
         rows = self.world.input(spec).read(pin, {each.id: each.window for each in plan.manifest.chunks}).rows
-        committed = [(each.number, each.ends, each.watermark) for each in self.batches if each.committed]
-        partition, offset = (F.col(f"{POSITION}.{name}") for name in ("partition", "offset"))
-        return rows.withColumn(_CODE, lateness(partition, offset, self._event(rows), ReadHistory.of(committed)))
+        return LateRecords(self.stream, self.batches, self._closing(plan)).coded(rows)
 
-    def _event(self, rows: DataFrame) -> Column:
-        time, watermark = self.stream.source.time, self.stream.watermark
-        if watermark is not None and (time is None or watermark.column != time.column):
-            return F.unix_micros(F.col(quote(watermark.column)).cast("timestamp"))
-        return F.lit(None).cast("bigint") if time is None else micros(time, dict(rows.dtypes)[time.column])
+    def _closing(self, plan: Plan) -> Closing | None:
+        windows = plan.manifest.scope.windows
+        whole = t.Interval(start=min(each.start for each in windows), end=max(each.end for each in windows))
+        return self.world.replaying(self.stream.name).closing(whole, plan.manifest.planned_at)
 
     def _explained(self, found: list[LatePiece], plan: Plan, newest: Batch) -> list[LatePiece]:
         """Rows cannot be traced: what became of all records of a piece has to explain that it differs."""
@@ -203,7 +212,7 @@ class LateFinder:
             return {}
         zone = dataset.time.zone
         column = time if time.is_wall else time.model_copy(update={"zone": zone})
-        found = counted(records, _CODE, column, dataset.grain)
+        found = counted(records, CODE, column, dataset.grain)
         return {t.first_instant(wall, zone): each for wall, each in found.items()}
 
     def _traced(
@@ -221,22 +230,22 @@ class LateFinder:
         records = self._records(plan).select(
             *(each.alias(f"_k{number}") for number, each in enumerate(origin)),
             F.struct(*(each.alias(name) for each, name in zip(place, ("p", "o"), strict=True))).alias(_AT),
-            _CODE,
+            CODE,
         )
         same = [F.col(quote(name)).eqNullSafe(F.col(f"_k{number}")) for number, name in enumerate(key)]
         met = rows.select("_chunk", *map(quote, key)).join(records, same, "left")
         missing = ORDER.index(Lateness.MISSING)
         told = (
             met.groupBy("_chunk", *map(quote, key))
-            .agg(F.coalesce(F.min(_CODE), F.lit(missing)).alias(_CODE), F.collect_set(_AT).alias(_AT))
-            .groupBy("_chunk", _CODE)
+            .agg(F.coalesce(F.min(CODE), F.lit(missing)).alias(CODE), F.collect_set(_AT).alias(_AT))
+            .groupBy("_chunk", CODE)
             .agg(F.count("*").alias("rows"), F.slice(F.flatten(F.collect_list(_AT)), 1, _MOST_OFFSETS).alias(_AT))
             .collect()
         )
         counts: dict[str, dict[str, int]] = {}
         offsets = []
         for row in told:
-            why = ORDER[row[_CODE]]
+            why = ORDER[row[CODE]]
             counts.setdefault(row["_chunk"], {})[why.value] = row["rows"]
             if why is not Lateness.PENDING:
                 offsets += [OffsetRange(partition=at["p"], start=at["o"], end=at["o"] + 1) for at in row[_AT]]

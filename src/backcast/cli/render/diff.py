@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from rich.console import RenderableType
@@ -24,7 +24,7 @@ from backcast.cli.render.layout import (
     text,
 )
 from backcast.cli.render.words import count, number, signed
-from backcast.model.diff import Compared, ComparedSide, Comparison, Diff, DiffStatus, PartitionDiff, RowCounts
+from backcast.model.diff import Compared, ComparedSide, Comparison, Diff, DiffLate, DiffStatus, PartitionDiff, RowCounts
 
 _SHOWN = 40
 _DIGITS = 6
@@ -36,7 +36,7 @@ def render_diff(diff: Diff, *, everything: bool = False) -> RenderableType:
     return page(
         text((diff.run_id, STRONG)),
         indented(text((f"base {base}, stage {stage}", QUIET))),
-        *_comparison(diff, ("BASE", "STAGE"), everything),
+        *_comparison(diff, ("BASE", "STAGE"), everything, diff.late),
         command(f"backcast publish {diff.run_id}") if diff.publishable else None,
     )
 
@@ -58,14 +58,18 @@ def _side(side: ComparedSide, *, named: bool) -> str:
     return ", ".join([*told, *side.where])
 
 
-def _comparison(found: Comparison, sides: tuple[str, str], everything: bool) -> Iterable[RenderableType | None]:
+def _comparison(
+    found: Comparison, sides: tuple[str, str], everything: bool, late: DiffLate | None = None
+) -> Iterable[RenderableType | None]:
     changes = found.columns_changed.sentences()
     if changes:
         yield section("Schema", page(*schema_lines(changes)))
     yield text("")
-    yield _chunks(found, sides, everything)
+    yield _chunks(found, sides, everything, {} if late is None else late.chunks)
     yield text("")
     yield _totals(found)
+    if late is not None:
+        yield text((f"late: {late.sentence()}", CAREFUL if late.chunks or late.because else QUIET))
     shown = [each for each in found.columns if everything or each.moved]
     if shown:
         yield section("Columns", columns_table(shown, sides))
@@ -75,18 +79,18 @@ def _comparison(found: Comparison, sides: tuple[str, str], everything: bool) -> 
         yield indented(text((note, QUIET)), above=1)
 
 
-def _chunks(found: Comparison, sides: tuple[str, str], everything: bool) -> RenderableType:
+def _chunks(found: Comparison, sides: tuple[str, str], everything: bool, late: Mapping[str, int]) -> RenderableType:
     rows = found.rows
     counted = [name for name in ("added", "removed", "changed") if rows is not None]
     counted += ["format_only"] if rows is not None and rows.format_only else []
     counted += ["tolerated"] if rows is not None and rows.tolerated else []
     heads = [_HEADS[name] for name in counted]
-    right = frozenset({*sides, "DELTA", *heads})
+    right = frozenset({*sides, "DELTA", "LATE", *heads})
     shrink = frozenset({"CHUNK"})
     # Digests tell whether a chunk differs; where rows were counted, the counts tell more.
-    told = heads or ["DIGEST"]
+    told = [*(heads or ["DIGEST"]), *(["LATE"] if late else [])]
     table = columns("CHUNK", *sides, "DELTA", *told, "", right=right, shrink=shrink)
-    hidden = _fill(table, found.partitions, counted, everything)
+    hidden = _fill(table, found.partitions, counted, everything, late)
     more = text((f"{count(hidden, 'more chunk')} differ; --all shows them", CAREFUL)) if hidden else None
     return page(table, more)
 
@@ -94,24 +98,30 @@ def _chunks(found: Comparison, sides: tuple[str, str], everything: bool) -> Rend
 _HEADS = {"added": "ADDED", "removed": "REMOVED", "changed": "CHANGED", "format_only": "FORMAT", "tolerated": "NEAR"}
 
 
-def _fill(table: Table, partitions: Sequence[PartitionDiff], counted: Sequence[str], everything: bool) -> int:
+def _fill(
+    table: Table,
+    partitions: Sequence[PartitionDiff],
+    counted: Sequence[str],
+    everything: bool,
+    late: Mapping[str, int],
+) -> int:
     """Rows of the table; the number of differing chunks that were left out."""
     shown = hidden = 0
     for same, group in groupby(partitions, key=lambda each: each.status == "same"):
         members = list(group)
         if same and not everything:
             if shown < _SHOWN:
-                table.add_row(*_folded(members, len(counted)))
+                table.add_row(*_folded(members, (len(counted) or 1) + bool(late)))
             continue
         keep = len(members) if everything else max(0, _SHOWN - shown)
         for each in members[:keep]:
-            table.add_row(*_row(each, counted))
+            table.add_row(*_row(each, counted, late))
         shown += len(members[:keep])
         hidden += len(members[keep:])
     return hidden
 
 
-def _row(each: PartitionDiff, counted: Sequence[str]) -> Iterable[RenderableType]:
+def _row(each: PartitionDiff, counted: Sequence[str], late: Mapping[str, int]) -> Iterable[RenderableType]:
     delta = each.stage.rows - each.base.rows
     old, new = (side.short()[:_DIGITS] if side.rows else "-" for side in (each.base, each.stage))
     digest = old if each.status == "same" else f"{old} → {new}"
@@ -121,6 +131,7 @@ def _row(each: PartitionDiff, counted: Sequence[str]) -> Iterable[RenderableType
         number(each.stage.rows),
         text((signed(delta), BAD if delta < 0 else GOOD if delta else QUIET)),
         *([_amount(each.rows, name) for name in counted] or [text((digest, QUIET))]),
+        *([_late(late.get(each.chunk, 0))] if late else []),
         text((each.status, _STYLES[each.status])),
     )
 
@@ -131,6 +142,10 @@ _COUNT_STYLES = {"added": GOOD, "removed": BAD, "changed": CAREFUL}
 def _amount(rows: RowCounts | None, name: str) -> RenderableType:
     amount = 0 if rows is None else getattr(rows, name)
     return text((number(amount), _COUNT_STYLES.get(name, "") if amount else QUIET))
+
+
+def _late(amount: int) -> RenderableType:
+    return text((number(amount), CAREFUL if amount else QUIET))
 
 
 def _folded(members: Sequence[PartitionDiff], counted: int) -> Iterable[RenderableType]:

@@ -80,6 +80,7 @@ def _sentences(found: LateReport) -> list[tuple[str, str]]:
     noun = "record" if found.by == "pieces" else "row"
     if late := found.total(Lateness.LATE):
         told.append((f"{count(late, noun)} came after the watermark that was in force when they were read", BAD))
+    told += _by_spark(found)
     if pending := found.total(Lateness.PENDING):
         told.append((f"{count(pending, noun)} not read by a committed batch yet", CAREFUL))
     if missing := found.total(Lateness.MISSING):
@@ -89,6 +90,16 @@ def _sentences(found: LateReport) -> list[tuple[str, str]]:
     if found.pieces:
         told.append((_HOW[found.by], QUIET))
     return [*told, *((each, CAREFUL) for each in found.notes)]
+
+
+def _by_spark(found: LateReport) -> list[tuple[str, str]]:
+    """Beside our number, which is another for good reasons."""
+    spark = found.by_spark
+    if spark is None or not (spark.rows or found.total(Lateness.LATE)):
+        return []
+    span = f"batch {number(spark.first)}" if spark.first == spark.last else f"batches {spark.first:,} to {spark.last:,}"
+    why = "it counts groups where it adds records up before it looks, and every window, also a mended one"
+    return [(f"Spark's own count of {span} is {number(spark.rows)}: {why}", QUIET)]
 
 
 def _one_step(found: LateReport) -> str:

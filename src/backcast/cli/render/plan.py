@@ -20,6 +20,7 @@ from backcast.model.pipeline import TableFormat
 from backcast.model.replay import ReplayPin
 from backcast.model.report import Plan
 from backcast.model.table import PublishMode
+from backcast.model.watermark import WatermarkStrategy
 
 _ORDER = {Severity.BLOCK: 0, Severity.WARN: 1, Severity.NOTE: 2}
 _MARKS = {Severity.BLOCK: ("✗ BLOCK", BAD), Severity.WARN: ("! WARN ", CAREFUL), Severity.NOTE: ("· NOTE ", QUIET)}
@@ -65,16 +66,28 @@ def replay_lines(replay: ReplayPin | None) -> list[RenderableType]:
     """How a stream's result is computed anew, and from which of its states."""
     if replay is None:
         return []
+    strategy = text("watermark ", (replay.strategy.value, STRONG), f": {_STRATEGIES[replay.strategy]}")
+    because = text((f"because {replay.because}", QUIET))
     if not replay.streamed:
-        return [text(f"stream {replay.stream}, as a ", ("batch", STRONG), f": {replay.because}")]
+        return [text(f"stream {replay.stream}, as a ", ("batch", STRONG)), strategy, because]
     state = "without state" if replay.batch is None else f"with its state after batch {replay.batch:,}"
-    waits = f"rows wait {duration(replay.delay_seconds)} of {replay.column} for late ones"
-    pace = "" if replay.most_per_trigger is None else f", {replay.most_per_trigger:,} records a batch at the most"
-    return [
-        text(f"stream {replay.stream}, as a ", ("stream", STRONG), f", {state}"),
-        f"{waits}{pace}",
-        text((f"because {replay.because}", QUIET)),
-    ]
+    lines: list[RenderableType] = [text(f"stream {replay.stream}, as a ", ("stream", STRONG), f", {state}"), strategy]
+    waits = f"it waits {duration(replay.delay_seconds)} of {replay.column} for late records"
+    pace = "" if replay.most_per_trigger is None else f"{replay.most_per_trigger:,} records a batch"
+    if replay.order is WatermarkStrategy.BOUNDED:
+        lines.append(f"{waits}, {pace} at the most" if pace else waits)
+    elif replay.order is WatermarkStrategy.SORTED and pace:
+        lines.append(f"about {pace}")
+    return [*lines, because]
+
+
+_STRATEGIES = {
+    WatermarkStrategy.SORTED: "records come in order of event time, so none is late",
+    WatermarkStrategy.PARTITIONS: "each chunk of time comes whole before the next, so no record is late",
+    WatermarkStrategy.BOUNDED: "as in the live stream, which drops what is late",
+    WatermarkStrategy.BATCH: "every record is there before a row is computed, so none is late",
+    WatermarkStrategy.CORRECTIONS: "what the stream wrote stands, but for what late records touch",
+}
 
 
 def rule_lines(manifest: Manifest) -> list[RenderableType]:

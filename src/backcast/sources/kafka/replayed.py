@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from backcast.model.coverage import Coverage
@@ -14,11 +14,17 @@ from backcast.model.table import TableIdentity
 from backcast.model.time import Interval
 from backcast.ports import Reading
 from backcast.sources.kafka.asked import without_event_time
-from backcast.sources.kafka.input import KafkaInput
+from backcast.sources.kafka.input import KafkaInput, log_of
 from backcast.sources.kafka.job import LogRows
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from backcast.model.log import TopicFacts
+
+
+_ANY = Interval(start=datetime(1, 1, 1, tzinfo=UTC), end=datetime(9999, 1, 1, tzinfo=UTC))
+"""Offsets say what is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,13 @@ class ReplayedInput:
             return Reading(nothing)
         found = self.topic.read(pin, answering).log
         return Reading(nothing, _Scanned(found.job, (), found.counted) if isinstance(found, LogRows) else found)
+
+    def records(self, pin: InputPin) -> DataFrame:
+        """Rows of all pinned offsets, whatever their event time, also of those that only the archive has."""
+        log = log_of(pin)
+        whole = {name: each.model_copy(update={"window": None}) for name, each in log.slices.items() if each.owned}
+        read = pin.model_copy(update={"log": log.model_copy(update={"slices": whole})})
+        return self.topic.read(read, dict.fromkeys(whole, _ANY)).rows
 
     def _from_position(self, ranges: Ranges, facts: TopicFacts) -> Ranges:
         ends = dict(self.ends) or {each.partition: each.end for each in ranges}
