@@ -5,7 +5,7 @@ MINUTES ?= 10
 ON ?=
 WORKERS ?= 2
 
-.PHONY: help base setup demo test check bench soak lock clean
+.PHONY: help base setup demo test check bench soak beside lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ bench: setup  ## measure the promises with numbers
 
 soak: setup  ## kill it at every point, then at random, for MINUTES minutes; ON=delta or ON=iceberg: on that format only
 	@$(PY) -m tests.crash.soak --minutes $(MINUTES) $(if $(ON),--on $(ON))
+
+beside: setup  ## the same with a live stream beside restatements of its table, both killed, for MINUTES minutes on each format
+	@$(PY) -m tests.crash.beside_soak --minutes $(MINUTES) $(if $(ON),--on $(ON))
 
 lock: setup  ## resolve the dependencies again within the bounds of pyproject.toml
 	@tools/lock.sh

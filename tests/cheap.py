@@ -22,9 +22,9 @@ INTERPRETED = {
 end-to-end tests that start processes do without: they run on the defaults."""
 
 
-def cheap_java(table_format: TableFormat = TableFormat.ICEBERG) -> dict[str, str]:
+def cheap_java(table_format: TableFormat = TableFormat.ICEBERG, *, topics: bool = False) -> dict[str, str]:
     """For the environment of a process whose Spark keeps the settings that its project gives it."""
-    archive = archived_classes(JAVA, table_format)
+    archive = archived_classes(JAVA, table_format, topics=topics)
     classes = "" if archive is None else f" -XX:SharedArchiveFile={archive}"
     return {
         "JDK_JAVA_OPTIONS": JAVA,
@@ -33,6 +33,6 @@ def cheap_java(table_format: TableFormat = TableFormat.ICEBERG) -> dict[str, str
     }
 
 
-def cheap(table_format: TableFormat = TableFormat.ICEBERG) -> dict[str, str]:
-    """For the environment of a process whose Spark has little to do."""
-    return {**cheap_java(table_format), "BACKCAST__SPARK__CONF": json.dumps(INTERPRETED)}
+def cheap(table_format: TableFormat = TableFormat.ICEBERG, *, topics: bool = False) -> dict[str, str]:
+    """For the environment of a process whose Spark has little to do. `topics`: its project reads some."""
+    return {**cheap_java(table_format, topics=topics), "BACKCAST__SPARK__CONF": json.dumps(INTERPRETED)}

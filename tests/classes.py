@@ -23,6 +23,7 @@ from backcast.testing.shop import Shop
 from tests.crash.lakes import filled_lake
 
 _SECONDS = 240.0
+_HERE = Path(__file__).parents[1]
 _STORY = """\
 import backcast
 from backcast.model.request import Request
@@ -35,19 +36,20 @@ control.world.close()
 """
 
 
-def archived_classes(options: str, table_format: TableFormat) -> Path | None:
+def archived_classes(options: str, table_format: TableFormat, *, topics: bool = False) -> Path | None:
     """The archive for Java with these options and that format's jars, made by whoever asks first.
 
-    None while another makes it.
+    A project with topics has other jars, and other classes. None while another makes it.
     """
-    archive = Path(sys.prefix) / f"spark-classes-{table_format}-{_key(options)}.jsa"
+    what = f"{table_format}-topics" if topics else f"{table_format}-tables"
+    archive = Path(sys.prefix) / f"spark-classes-{what}-{_key(options)}.jsa"
     with archive.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return None
         if not archive.exists():
-            _make(archive, options, table_format)
+            _make(archive, options, table_format, what)
     return archive if archive.exists() else None
 
 
@@ -60,26 +62,37 @@ def _key(options: str) -> str:
 
 
 @cache
-def _make(archive: Path, options: str, table_format: TableFormat) -> None:
+def _make(archive: Path, options: str, table_format: TableFormat, what: str) -> None:
     """From a process that goes through the whole flow once. Where that makes none, nobody tries again."""
     folder = Path(tempfile.mkdtemp(prefix="backcast-classes-"))
-    catalog, made = folder / "catalog", folder / archive.name
-    filled_lake(table_format, folder, catalog, "shop").close()
-    shop = Shop(folder, "lake.shop", None, table_format)  # type: ignore[arg-type]  # brings its own
-    shop.write(catalog, undo_window="0s")
+    made = folder / archive.name
+    if what.endswith("-topics"):
+        command, place = (
+            [sys.executable, "-m", "tests.topic_story", str(folder), table_format],
+            Path(__file__).parents[1],
+        )
+    else:
+        command, place = [sys.executable, "-c", _STORY], folder
+        _write_shop(folder, table_format)
     # Until the JVM has ended: it holds the other end of these pipes too, and writes the archive last of all.
     with suppress(subprocess.TimeoutExpired):
         subprocess.run(
-            [sys.executable, "-c", _STORY],
-            cwd=folder,
+            command,
+            cwd=place,
             env={**os.environ, "SPARK_SUBMIT_OPTS": f"{options} -XX:ArchiveClassesAtExit={made}"},
             capture_output=True,
             check=False,
             timeout=_SECONDS,
         )
-    for old in archive.parent.glob(f"spark-classes-{table_format}-*.jsa"):
+    for old in archive.parent.glob(f"spark-classes-{what}-*.jsa"):
         old.unlink()
     if made.exists():
         shutil.move(made, archive.with_suffix(".new"))
         archive.with_suffix(".new").replace(archive)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_shop(folder: Path, table_format: TableFormat) -> None:
+    filled_lake(table_format, folder, folder / "catalog", "shop").close()
+    shop = Shop(folder, "lake.shop", None, table_format)  # type: ignore[arg-type]  # brings its own
+    shop.write(folder / "catalog", undo_window="0s")

@@ -21,6 +21,7 @@ from backcast.approving import (
 )
 from backcast.archiving import Archiving
 from backcast.attest.step import attest
+from backcast.beside import inputs_beside
 from backcast.collection import Collection
 from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
 from backcast.faults import point
@@ -103,7 +104,7 @@ class ControlPlane(
         planning = Planning(
             spec=spec,
             target=world.target(spec.output.name),
-            input=chosen.input,
+            input=chosen.input if chosen.streamed else inputs_beside(world, spec, chosen.input),
             transform=chosen.transform,
             engine=world.engine(),
             code=world.identity(spec.name),

@@ -28,6 +28,11 @@ class PlannedWith:
     input: Callable[[InputSpec], Input]
     transform: Transform
 
+    @property
+    def streamed(self) -> bool:
+        """Whether a query of its own computes the rows."""
+        return self.replay is not None and self.replay.streamed
+
 
 def planned_with(world: World, request: Request, spec: PipelineSpec) -> PlannedWith:
     """As the pipeline says, unless the request names a stream whose logic only a stream can compute."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +20,7 @@ from backcast.cli.spark_child import command
 from backcast.errors import BackcastError, StateConflict, from_dict
 from backcast.spark import processes
 from backcast.spark.processes import ProcessIdentity
-from backcast.testing.faults import VARIABLE
+from backcast.testing.faults import VARIABLE, nothing
 from tests.cheap import cheap
 from tests.crash.lake import SCOPE
 from tests.crash.life import GOALS, Life
@@ -85,11 +85,13 @@ class SparkProcess:
             self._stdin.write(Job(verb, arguments, str(self.project)).line())
             self._stdin.flush()
 
-    def answer(self) -> Any:
-        """The verb's result. Raises the error that it raised, or Lost."""
+    def answer(self, heard: Callable[[str], None] = nothing) -> Any:
+        """The verb's result. Raises the error that it raised, or Lost. What it says meanwhile goes to `heard`."""
         for line in self._messages:
             message = Message.read(line)
             match message.type:
+                case "progress":
+                    heard(message.body["message"])
                 case "result":
                     return message.body
                 case "error":
@@ -98,14 +100,33 @@ class SparkProcess:
                     raise Bug(message.traceback or message.type)
         raise Lost(f"exit code {self.process.wait()}")
 
-    def call(self, verb: Any, **arguments: Any) -> Any:
+    def call(self, verb: Any, heard: Callable[[str], None] = nothing, **arguments: Any) -> Any:
         self.send(verb, **arguments)
-        return self.answer()
+        return self.answer(heard)
+
+    def jvm(self) -> ProcessIdentity | None:
+        """As the operating system knows it; None before there is one."""
+        return jvm_below(self.process.pid)
+
+    def strike(self, kill: str) -> ProcessIdentity | None:
+        """SIGKILL of Python, of the JVM, or of both; the JVM, which may be left behind, or was not there yet."""
+        jvm = self.jvm()
+        if kill in ("jvm", "both") and jvm is not None:
+            os.kill(jvm.pid, signal.SIGKILL)
+        if kill in ("python", "both"):
+            self.process.kill()
+        return jvm
 
     @cached_property
     def _stdin(self) -> IO[bytes]:
         assert self.process.stdin is not None
         return self.process.stdin
+
+
+def jvm_below(pid: int) -> ProcessIdentity | None:
+    """The JVM that a process started."""
+    found = subprocess.run(["pgrep", "-P", str(pid), "java"], capture_output=True, text=True, check=False)
+    return processes.identify(int(found.stdout.split()[0])) if found.stdout.strip() else None
 
 
 @dataclass
@@ -114,10 +135,12 @@ class RealLife(Life):
 
     orphans: list[ProcessIdentity | None] = field(default_factory=list)
     """JVMs of killed processes, which mostly end by themselves."""
+    topics: bool = False
+    """Whether the project reads some."""
 
     def go(self, verbs: str, fault: str = "") -> BackcastError | Lost | None:
         """One process for these commands, the first of which may repeat one that was killed. What ended it, if any."""
-        with SparkProcess(self.shop.root, fault, cheap(self.shop.format)) as process:
+        with SparkProcess(self.shop.root, fault, cheap(self.shop.format, topics=self.topics)) as process:
             try:
                 for verb in verbs.split():
                     self.call(process, verb)

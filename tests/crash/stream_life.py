@@ -7,10 +7,11 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from backcast.control import ControlPlane
 from backcast.errors import BackcastError
@@ -24,7 +25,7 @@ from tests.cheap import cheap
 from tests.crash.process import Lost, SparkProcess
 from tests.crash.witness import Anomaly
 
-_JOB = {"name": "live", "accept_checkpoint": False}
+_JOB: dict[str, Any] = {"name": "live", "accept_checkpoint": False}
 _WAIT = 180.0
 
 
@@ -77,17 +78,21 @@ class StreamLife:
             self._lost(process, jvm_only=kill == "jvm")
 
     def catch_up(self) -> StreamStatus:
-        """With nobody in its way."""
-        with self._process() as process:
-            return StreamStatus.model_validate(process.call("stream-start", **_JOB, once=True))
+        """With nobody in its way, in this process and its session."""
+        with closing(self.orders.open().world) as world:
+            return ControlPlane(world).stream_start(**_JOB, once=True)
 
-    def stop_by_signal(self, until: Callable[[], bool]) -> StreamStatus:
-        """One process that gets SIGTERM once that holds."""
+    def stop_by_signal(self) -> StreamStatus:
+        """One process that gets SIGTERM once it has read everything."""
         with self._process() as process:
             process.send("stream-start", **_JOB, once=False)
-            wait_until(until, "the stream is where it should be", _WAIT)
+            wait_until(self._has_read_all, "the stream has read everything", _WAIT)
             process.process.terminate()
             return StreamStatus.model_validate(process.answer())
+
+    def _has_read_all(self) -> bool:
+        newest = next((each for each in self.status().batches if each.landed), None)
+        return newest is not None and sum(each.end for each in newest.offsets) == len(self.sent)
 
     def check(self) -> None:
         """Every record that was sent is in the table, once."""
@@ -102,7 +107,7 @@ class StreamLife:
                 processes.end(orphan)
 
     def _process(self, fault: str = "") -> SparkProcess:
-        return SparkProcess(self.orders.root, fault, cheap(self.orders.format))
+        return SparkProcess(self.orders.root, fault, cheap(self.orders.format, topics=True))
 
     def _jvm(self) -> ProcessIdentity | None:
         lease = self.status().lease

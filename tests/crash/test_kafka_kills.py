@@ -82,7 +82,7 @@ def new_life() -> Iterator[Callable[[Orders, Request], RealLife]]:
     lives: list[RealLife] = []
 
     def plan(orders: Orders, request: Request) -> RealLife:
-        life = RealLife(orders, None)  # type: ignore[arg-type]  # of a shop and its lake only the folder is needed here
+        life = RealLife(orders, None, topics=True)  # type: ignore[arg-type]  # of a shop and its lake only the folder is needed here
         lives.append(life)
         found = orders.open().plan(request)
         assert not found.refused, found.findings
@@ -158,7 +158,7 @@ def test_a_replay_dies_while_its_tasks_read_the_topic(
     life = new_life(orders, orders.request("2026-01-01", "2026-01-04") if window else EVERYTHING)
     hold = folder / "hold"
     hold.touch()
-    with SparkProcess(orders.root, settings=cheap(table_format)) as process:
+    with SparkProcess(orders.root, settings=cheap(table_format, topics=True)) as process:
         process.send("run", run_id=life.run_id)
         try:
             wait_until((folder / "held").exists, "a task waits in the middle of its records", 120)

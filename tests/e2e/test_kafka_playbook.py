@@ -43,7 +43,7 @@ def backfill(orders: Orders, *arguments: str) -> dict[str, Any]:
         capture_output=True,
         text=True,
         # Whatever the clock of a machine shows, a day is a day of UTC unless the project says otherwise.
-        env={**os.environ, **cheap(), "TZ": "America/New_York"},
+        env={**os.environ, **cheap(topics=True), "TZ": "America/New_York"},
         timeout=300,
         check=False,
     )

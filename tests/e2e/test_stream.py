@@ -17,6 +17,7 @@ from backcast.faults import STREAM_POINTS
 from backcast.model.live import LiveState, Stop, StreamStatus, freeze_lease, stream_lease
 from backcast.model.pipeline import TableFormat
 from backcast.model.report import Progress
+from backcast.model.states import RunState
 from backcast.model.stream_backfill import BACKED_UP, DONE, PLANNED, STOPPED
 from backcast.testing.faults import at_point
 from backcast.testing.kafka_topics import wait_until
@@ -285,6 +286,32 @@ def test_a_run_under_freeze_lets_the_stream_wait_between_two_batches(new_orders:
     assert publication.version is not None
     assert status.state == "stopped"
     assert orders.rows() == rows_of([*SENT[:20], late], *EVERYTHING)
+
+
+@BOTH
+def test_what_a_stream_has_not_read_yet_is_left_to_it_by_every_run(
+    new_orders: Callable[..., Orders], table_format: TableFormat
+) -> None:
+    """Read by both, it would be in the table twice. What the table has is what counts, not what is on record of it."""
+    orders = new_orders(partitions=1, table_format=table_format)
+    orders.configure(source="to_end: true", pipeline="publish: {live: keep}")
+    orders.send(SENT[:4])
+    caught_up(orders)
+    orders.send(SENT[4:7])
+    with at_point("stream.after-commit", _die), pytest.raises(Died):
+        caught_up(orders)
+    orders.send(SENT[7:])
+    control = orders.open()
+    with closing(control.world):
+        plan = control.plan(orders.request("2026-01-01", "2026-01-02"))
+        assert not plan.refused
+        told = next(each.reason for each in plan.findings if each.code == "log.left-to-stream")
+        assert told.startswith("stream live has not read offsets 0=7..30 of ")
+        assert control.run(plan.run_id).state is RunState.ACCEPTED
+        control.publish(plan.run_id)
+    assert orders.rows() == rows_of(SENT[:7], *EVERYTHING)
+    caught_up(orders)
+    assert orders.rows() == rows_of(SENT, *EVERYTHING)
 
 
 def _listen(orders: Orders, told: list[str]) -> StreamStatus:

@@ -185,6 +185,13 @@ class SchemaPin(Document):
     """The version of the subject that each id is."""
 
 
+class LeftToStream(Document):
+    """What a run does not read, because a stream that adds rows to the same table will: read by both, it is doubled."""
+
+    stream: str
+    ranges: Ranges
+
+
 class LogPin(Document):
     """Everything about the log that decides what a run reads."""
 
@@ -210,6 +217,8 @@ class LogPin(Document):
     """Of Avro by a registry."""
     hand_over: Annotated[dict[int, int] | None, later(None)] = None
     """Of a bootstrap: the offset of each partition at which a stream must start, to read on exactly there."""
+    left: Annotated[LeftToStream | None, later(None)] = None
+    """None: nothing of the window is."""
 
     @property
     def ranges(self) -> Ranges:
@@ -223,6 +232,19 @@ class LogPin(Document):
     @property
     def from_log(self) -> Ranges:
         return self.ranges if self.archive is None else self.archive.rest(self.ranges)
+
+
+def before(ranges: Ranges, position: Mapping[int, int]) -> Ranges:
+    """Of each range what lies before the position, which begins every partition that it does not name at 0."""
+    return tuple(_up_to(each, position.get(each.partition, 0)) for each in ranges)
+
+
+def behind(ranges: Ranges, position: Mapping[int, int]) -> Ranges:
+    """The rest of them; empty ranges are left out."""
+    starts = ((each, max(each.start, position.get(each.partition, 0))) for each in ranges)
+    return tuple(
+        OffsetRange(partition=each.partition, start=start, end=each.end) for each, start in starts if start < each.end
+    )
 
 
 def owned_slices(slices: Mapping[str, tuple[Interval, Ranges]]) -> dict[str, LogSlice]:

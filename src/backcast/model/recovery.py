@@ -9,6 +9,8 @@ from backcast.model.document import Document
 from backcast.model.live import LiveBatch
 from backcast.model.log import OffsetRange, Ranges
 
+RECOVERED = "recover.checkpoint"
+"""The step that put a fresh checkpoint in place."""
 NO_BATCH = -1
 """What stands before the first batch of a query."""
 

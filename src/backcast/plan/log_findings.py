@@ -56,6 +56,14 @@ def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
             "mend the archive, or ask for a window without them; when producers use transactions, declare it:"
             " `transactional: true`",
         )
+    if log.left is not None:
+        yield note(
+            "log.left-to-stream",
+            f"stream {log.left.stream} has not read {_named(log.left.ranges)} of {log.topic} yet: they are left to it,"
+            " for read by both they would be in the table twice",
+            f"nothing to do when the stream goes on (backcast stream status {log.left.stream}); if it never will, take"
+            " it out of backcast.yaml and plan again",
+        )
     if log.by_time and not log.to_end:
         yield note(
             "log.slack",

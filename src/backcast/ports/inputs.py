@@ -92,3 +92,9 @@ class LogInput(Input, Protocol):
 
     def pin_offsets(self, request: Request, window: Interval | None, now: datetime, most: int) -> InputPin:
         """What the request asks for, in at most so many slices of about the same size, each a chunk."""
+
+    def beside(self, stream: str, position: Callable[[], Mapping[int, int] | None]) -> Input:
+        """The same, but windows are pinned up to the position that the stream has then: the rest is left to it.
+
+        None: it has none yet, and nothing is left to it.
+        """

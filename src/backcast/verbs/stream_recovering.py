@@ -6,11 +6,10 @@ import json
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from backcast.beside import newest_commit, proven
 from backcast.errors import InvalidRequest, Refused
-from backcast.model.full_replay import SWAPPED
 from backcast.model.live import stream_lease
-from backcast.model.recovery import NO_BATCH, Recovery, Way, cut_off, ends_of, proven_position, way_back
-from backcast.ports.streams import LiveCommit
+from backcast.model.recovery import RECOVERED, Recovery, Way, cut_off, way_back
 from backcast.run.lease import acquire
 from backcast.spark.gateway import jvm_errors
 from backcast.streams.checkpoint.damage import verify
@@ -21,11 +20,7 @@ from backcast.streams.checkpoint.look import position_of
 from backcast.verbs.streaming import StreamingVerbs
 
 if TYPE_CHECKING:
-    from backcast.model.live import LiveBatch
     from backcast.model.stream import StreamSpec
-
-RECOVERED = "recover.checkpoint"
-_LOOK_BACK = 200
 
 
 class StreamRecoveryVerbs(StreamingVerbs):
@@ -41,13 +36,15 @@ class StreamRecoveryVerbs(StreamingVerbs):
         checkpoint = Checkpoint(local_folder(spec.checkpoint))
         query_id = self._query_id(spec, checkpoint)
         query = self.world.live_query(spec)
-        commit = query.newest(query_id) or self._begun(spec, query_id)
-        batches = [each for each in self.world.store().streams.batches(name, _LOOK_BACK) if each.query_id == query_id]
-        proven = proven_position(_ends(spec, commit, batches), commit.batch, batches)
+        commit = newest_commit(self.world, spec, query, query_id)
+        if commit is None:
+            table, hint = spec.dataset.table, f"backcast stream start {spec.name} --accept-checkpoint begins anew"
+            raise Refused(f"{table} has no batch of stream {spec.name}: nothing proves an offset", hint=hint)
+        stands = proven(self.world, spec, commit, query_id)
         found = verify(checkpoint)
         exists = bool(checkpoint.offsets or checkpoint.commits or checkpoint.readable_id())
         position = position_of(checkpoint, spec.source.topic) if exists else None
-        way, why = way_back(sound=found.sound and exists, position=position, proven=proven)
+        way, why = way_back(sound=found.sound and exists, position=position, proven=stands)
         starts = {each.partition: each.log_start for each in query.topic().partitions}
         return Recovery(
             stream=name,
@@ -59,10 +56,10 @@ class StreamRecoveryVerbs(StreamingVerbs):
             recoverable=found.recoverable if exists else None,
             stateful=bool(checkpoint.operators) or query.stateful(),
             position=position,
-            proven=proven,
+            proven=stands,
             batch=commit.batch,
             version=commit.version,
-            gone=cut_off(proven, starts),
+            gone=cut_off(stands, starts),
             archived=spec.source.archive is not None,
             way=way,
             why=why,
@@ -100,31 +97,6 @@ class StreamRecoveryVerbs(StreamingVerbs):
             hint = f"backcast stream start {spec.name}: nothing of it is in the table yet, as far as anybody knows"
             raise Refused(f"neither the store nor a checkpoint knows a query of stream {spec.name}", hint=hint)
         return query_id
-
-    def _begun(self, spec: StreamSpec, query_id: str) -> LiveCommit:
-        """Of a query that a recovery made and that has no batch in the table yet: where it begins was proven then."""
-        steps = reversed(self.world.store().streams.steps(spec.name))
-        made = next(
-            (each for each in steps if each.name in (RECOVERED, SWAPPED) and each.data["query_id"] == query_id), None
-        )
-        if made is None:
-            table, hint = spec.dataset.table, f"backcast stream start {spec.name} --accept-checkpoint begins anew"
-            raise Refused(f"{table} has no batch of stream {spec.name}: nothing proves an offset", hint=hint)
-        offsets = made.data["offsets"][spec.source.topic]
-        return LiveCommit(NO_BATCH, None, 0, ",".join(f"{key}={value}..{value}" for key, value in offsets.items()))
-
-
-def _ends(spec: StreamSpec, commit: LiveCommit, batches: list[LiveBatch]) -> dict[int, int]:
-    """Where the newest commit ended, in its own words, or in those of the store about the same batch."""
-    if commit.offsets is not None:
-        return ends_of(commit.offsets)
-    recorded = next((each for each in batches if each.batch == commit.batch and each.landed), None)
-    if recorded is None:
-        raise Refused(
-            f"the table has batch {commit.batch} of stream {spec.name}, and nobody knows its offsets any more",
-            hint="compare the table with the topic: backcast late, or restore a backup: backcast checkpoint restore",
-        )
-    return {each.partition: each.end for each in recorded.offsets}
 
 
 def _refuse_losing_state(found: Recovery, *, without_state: bool) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from backcast.errors import Drifted, InvalidRequest
 from backcast.model.log import (
+    LeftToStream,
     LogPin,
     LogSlice,
     OffsetRange,
     PinnedPartition,
     Ranges,
     TopicFacts,
+    before,
+    behind,
     cut,
     hull,
     owned_slices,
@@ -57,6 +60,12 @@ class KafkaInput:
     access: KafkaAccess
     spark: SparkSession
     recorded: Recorded = nothing_recorded
+    stream: str = ""
+    """One that adds rows of this topic to the same table, if there is one."""
+    position: Callable[[], Mapping[int, int] | None] = lambda: None
+
+    def beside(self, stream: str, position: Callable[[], Mapping[int, int] | None]) -> KafkaInput:
+        return replace(self, stream=stream, position=position)
 
     @property
     def archive(self) -> KafkaArchive | None:
@@ -76,9 +85,16 @@ class KafkaInput:
         whole = self.whole()
         slack = (self.source.slack_before, self.source.slack_after)
         found = whole.topic.window_ranges(whole.facts, windows, slack, to_end=self.source.to_end)
-        slices = {name: (window, found[name]) for name, window in windows.items()}
         since = moved(min(each.start for each in windows.values()), -slack[0])
-        return self.pinned(whole, owned_slices(slices), now, since)
+        # Asked after the log, and after the table was: what either has of the stream by now, this has too.
+        position = self.position()
+        if position is None:
+            slices = {name: (window, found[name]) for name, window in windows.items()}
+            return self.pinned(whole, owned_slices(slices), now, since)
+        left = LeftToStream(stream=self.stream, ranges=behind(hull(found.values()), position))
+        slices = {name: (window, before(found[name], position)) for name, window in windows.items()}
+        pin = self.pinned(whole, owned_slices(slices), now, since)
+        return pin.model_copy(update={"log": log_of(pin).model_copy(update={"left": left})}) if left.ranges else pin
 
     def pin_offsets(self, request: Request, window: Interval | None, now: datetime, most: int) -> InputPin:
         """Offsets that start below the log's and the archive's are missing ones; what is left is cut."""

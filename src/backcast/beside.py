@@ -1,0 +1,93 @@
+"""Runs beside streams that are run here: where those stand whose rows are in the table that a run restates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from backcast.errors import Refused
+from backcast.model.full_replay import SWAPPED
+from backcast.model.recovery import NO_BATCH, RECOVERED, ends_of, proven_position
+from backcast.model.source import LogSource
+from backcast.model.stream import StreamWrite
+from backcast.ports.streams import LiveCommit
+
+if TYPE_CHECKING:
+    from backcast.model.live import LiveBatch
+    from backcast.model.pipeline import InputSpec, PipelineSpec
+    from backcast.model.stream import StreamSpec
+    from backcast.ports import Input, LogInput
+    from backcast.ports.streams import LiveQuery
+    from backcast.world import World
+
+_LOOK_BACK = 200
+
+
+def inputs_beside(
+    world: World, spec: PipelineSpec, opened: Callable[[InputSpec], Input]
+) -> Callable[[InputSpec], Input]:
+    """Inputs of a plan: of a topic that a stream adds to the pipeline's own table, what the stream has read."""
+
+    def input_of(each: InputSpec) -> Input:
+        found = opened(each)
+        stream = _adding(world, spec, each)
+        if stream is None:
+            return found
+        return cast("LogInput", found).beside(stream.name, partial(_position, world, stream))
+
+    return input_of
+
+
+def _adding(world: World, spec: PipelineSpec, each: InputSpec) -> StreamSpec | None:
+    """One that appends rows of this input to the table. What a merge meets twice it takes once."""
+    if not isinstance(each.dataset, LogSource):
+        return None
+    for stream in map(world.stream, world.streams()):
+        same = (stream.dataset.table, stream.source.name) == (spec.output.table, each.dataset.name)
+        if same and stream.write is StreamWrite.APPEND and not stream.external:
+            return stream
+    return None
+
+
+def _position(world: World, stream: StreamSpec) -> Mapping[int, int] | None:
+    """By the table, not by what is on record: a process may have died between the two. None: it has nothing there."""
+    live = world.stream_reader().stream(stream.name)
+    if live is None or live.query_id is None:
+        return None
+    commit = newest_commit(world, stream, world.live_query(stream), live.query_id)
+    return None if commit is None else proven(world, stream, commit, live.query_id)
+
+
+def newest_commit(world: World, stream: StreamSpec, query: LiveQuery, query_id: str) -> LiveCommit | None:
+    """The newest batch of the query in the table; of one that a command put in its place, where it begins."""
+    commit = query.newest(query_id)
+    if commit is not None:
+        return commit
+    steps = reversed(world.stream_reader().steps(stream.name))
+    made = next(
+        (each for each in steps if each.name in (RECOVERED, SWAPPED) and each.data["query_id"] == query_id), None
+    )
+    if made is None:
+        return None
+    offsets = made.data["offsets"][stream.source.topic]
+    return LiveCommit(NO_BATCH, None, 0, ",".join(f"{key}={value}..{value}" for key, value in offsets.items()))
+
+
+def proven(world: World, stream: StreamSpec, commit: LiveCommit, query_id: str) -> dict[int, int]:
+    """The next offset of each partition behind what the table has, or needs nothing of."""
+    batches = [each for each in world.stream_reader().batches(stream.name, _LOOK_BACK) if each.query_id == query_id]
+    return proven_position(_ends(stream, commit, batches), commit.batch, batches)
+
+
+def _ends(stream: StreamSpec, commit: LiveCommit, batches: list[LiveBatch]) -> dict[int, int]:
+    """Where the newest commit ended, in its own words, or in those of the store about the same batch."""
+    if commit.offsets is not None:
+        return ends_of(commit.offsets)
+    recorded = next((each for each in batches if each.batch == commit.batch and each.landed), None)
+    if recorded is None:
+        raise Refused(
+            f"the table has batch {commit.batch} of stream {stream.name}, and nobody knows its offsets any more",
+            hint="compare the table with the topic: backcast late, or restore a backup: backcast checkpoint restore",
+        )
+    return {each.partition: each.end for each in recorded.offsets}
