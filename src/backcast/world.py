@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from backcast.model.approval import Person
     from backcast.model.archiving import ToArchive
     from backcast.model.diff import DiffRules
+    from backcast.model.full_replay import Days
     from backcast.model.lag import StreamLag
     from backcast.model.late import Closing, LateFound
     from backcast.model.log import EventSpan, Ranges
@@ -66,11 +67,18 @@ class CatchingUp(Protocol):
 
     def begin(self, query_id: str, starts: Mapping[int, int]) -> None: ...
 
-    def advance(self, ends: Mapping[int, int]) -> None:
-        """Read up to exactly these offsets."""
+    def advance(self, ends: Mapping[int, int], *, as_one: bool = False) -> None:
+        """Read up to exactly these offsets, and write the windows that this closes; as one batch: not yet."""
 
     def ends(self) -> dict[int, int]:
         """The next offset of each partition."""
+
+    def starts(self) -> dict[int, int]:
+        """Where it began."""
+
+    @property
+    def watermark(self) -> datetime | None:
+        """Up to where its windows are closed; None for a query that keeps no state."""
 
 
 class Replaying(Protocol):
@@ -115,6 +123,17 @@ class Replaying(Protocol):
     def transform(self, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...]) -> ReplayedTransform:
         """The transform of a run that replays it."""
 
+    def caught_up(self) -> ReplayPin:
+        """What the query of a full replay has computed by now, for a plan."""
+
+    @property
+    def full(self) -> FullReplaying:
+        """The same stream, for a replay that takes its place."""
+
+
+class FullReplaying(Protocol):
+    """A declared stream, as a full replay takes its place."""
+
     @property
     def folder(self) -> Path:
         """Where a full replay keeps its query and what that has computed."""
@@ -122,14 +141,14 @@ class Replaying(Protocol):
     def catch_up(self) -> CatchingUp:
         """The query of a full replay."""
 
-    def caught_up(self) -> ReplayPin:
-        """What that query has computed by now, for a plan."""
-
     def first_offsets(self, since: datetime | None) -> dict[int, int]:
         """Where a full replay begins. Raises Refused when the log does not go back so far."""
 
-    def reach(self, batch: int) -> tuple[date, date] | None:
-        """The first and the last day that the table, or that query up to the batch, has rows of."""
+    def refuse_other_log(self, topic_id: str, starts: Mapping[int, int]) -> None:
+        """Raises Refused when the topic is another one, or retention took what the query began with."""
+
+    def reach(self, batch: int) -> tuple[Days, Days]:
+        """The days that the table has rows of, and those of the query up to the batch."""
 
     def forget(self) -> None:
         """Throw away what a full replay left."""

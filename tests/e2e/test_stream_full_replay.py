@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import Refused, StateConflict
+from backcast.errors import Drifted, LeaseHeld, Refused, StateConflict
 from backcast.model import full_replay as steps
 from backcast.model.full_replay import CaughtUp
+from backcast.model.live import Stop
 from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.model.states import RunState
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from backcast.testing.kafka import KafkaBroker
 
-_WHY = Request(pipeline="hourly", reason="amounts were net")
+WHY = Request(pipeline="hourly", reason="amounts were net")
+_WITHIN = 1000
 
 
 @pytest.fixture(params=list(TableFormat))
@@ -53,19 +55,33 @@ def _live(shop: Shop) -> None:
     shop.control().stream_start("live", once=True)
 
 
+def _live_without_end(shop: Shop) -> dict[int, int]:
+    """The same, stopped behind its next batch: windows that this one closes are not written. Where it stands then."""
+    control = shop.control()
+    before = control.stream_status("live").batches[0]
+
+    def asked() -> Stop | None:
+        newest = control.stream_status("live").batches[0]
+        return Stop.BOUNDARY if newest.landed and newest.batch > before.batch else None
+
+    found = control.stream_start("live", once=True, asked=asked)
+    assert found.batches[0].batch == before.batch + 1
+    return {each.partition: each.end for each in found.batches[0].offsets}
+
+
 def _wanted(hours: range, factor: int) -> dict[int, tuple[int, str]]:
     return dict.fromkeys(hours, (6, f"{6 * factor}.00"))
 
 
-def _caught_up(control: ControlPlane) -> CaughtUp:
-    control.stream_replay_step("live", steps.STOPPED)
+def caught_up(control: ControlPlane) -> CaughtUp:
+    control.stream_replay_stop("live")
     found = control.stream_replay_slice("live", last=True)
     control.stream_replay_step("live", steps.CAUGHT_UP, **found.as_json())
     return found
 
 
-def _publish(control: ControlPlane) -> str:
-    plan = control.plan(control.stream_replay_request("live", _WHY))
+def publish(control: ControlPlane, why: Request = WHY) -> str:
+    plan = control.plan(control.stream_replay_request("live", why))
     assert not plan.refused, plan.findings
     control.stream_replay_step("live", steps.PLANNED, run_id=plan.run_id)
     run = control.run(plan.run_id)
@@ -76,24 +92,40 @@ def _publish(control: ControlPlane) -> str:
 
 
 def test_a_table_is_replayed_and_its_stream_goes_on_behind_it(shop: Shop) -> None:
-    """Through crashes in slices and in the exchange; records that the stream has not read wait for the new query."""
-    assert shop.hours() == _wanted(range(9), 1)
-    control = shop.control()
-    ends = {each.partition: each.end for each in control.stream_status("live").batches[0].offsets}
+    """Through crashes in slices and in the exchange, and a partition that is added meanwhile. Windows that the stream
+    had not written are written by its successor, so that an undo later leaves none out.
+    """
     shop.send([10 + number / 6 for number in range(12)], 60)
+    ends = _live_without_end(shop)
+    assert shop.hours() == _wanted(range(9), 1)
+    shop.send([12 + number / 6 for number in range(12)], 72)
     shop.deploy("10")
+    control = shop.control()
     begun = control.stream_replay("live")
     assert control.stream_replay("live") == begun, "the same command goes on"
+    with control.stream_replay_alone("live"), pytest.raises(LeaseHeld):
+        shop.control().stream_replay_alone("live")
     for name in ("catch-up.after-batches", "catch-up.after-cut", "full-replay.after-slice"):
         with crash_at(name), pytest.raises(SimulatedCrash):
-            shop.control(DoomedWiring).stream_replay_slice("live")
-    found = _caught_up(control)
-    assert (found.ends, found.behind) == (ends, 0), "to the record where the stream stands"
+            shop.control(DoomedWiring).stream_replay_slice("live", within=_WITHIN)
+        shop.broker.add_partitions(shop.topic, 3)
+
+    def meanwhile() -> None:
+        control.stream_replay_stop("live")
+
+    with pytest.raises(Refused, match="its own query goes on as the stream"):
+        # It was about to start when the replay stopped it.
+        shop.control().stream_start("live", once=True, asked=meanwhile)
+    for name in ("catch-up.after-cut", "catch-up.after-batches"):
+        with crash_at(name), pytest.raises(SimulatedCrash):
+            shop.control(DoomedWiring).stream_replay_slice("live", last=True)
+    found = caught_up(control)
+    assert (found.ends, found.behind) == (ends | {2: 0}, 0), "to the record where the stream stands"
     with pytest.raises(Refused, match="its own query goes on as the stream"):
         _live(shop)
     with pytest.raises(StateConflict, match="not published"):
         control.stream_replay_swap("live")
-    run_id = _publish(control)
+    run_id = publish(control)
     assert shop.hours() == _wanted(range(9), 10)
     with pytest.raises(StateConflict, match="a second time"):
         control.stream_replay_end("live", given_up=True)
@@ -102,12 +134,13 @@ def test_a_table_is_replayed_and_its_stream_goes_on_behind_it(shop: Shop) -> Non
             shop.control(DoomedWiring).stream_replay_swap("live")
     swapped = control.stream_replay_swap("live")
     assert control.stream_replay_swap("live") == swapped, "once"
+    assert Path(swapped.kept or "").is_dir(), "the checkpoint before is kept, whichever of the commands put it aside"
+    with pytest.raises(StateConflict, match="nothing left to give up"):
+        control.stream_replay_end("live", given_up=True)
     control.stream_replay_end("live")
     assert not (shop.root / ".backcast" / "full-replays" / "live").exists()
     _live(shop)
-    shop.send([12 + number / 6 for number in range(12)], 72)
-    _live(shop)
-    assert shop.hours() == _wanted(range(13), 10), "the window that was open at the exchange is whole"
+    assert shop.hours() == _wanted(range(13), 10), "windows that were open at the exchange are whole"
     shop.control().undo(run_id)
     after = shop.hours()
     assert after == _wanted(range(9), 1) | _wanted(range(9, 13), 10), "what the new query wrote since stays"
@@ -119,13 +152,22 @@ def test_one_that_is_given_up_leaves_all_as_it_was(shop: Shop) -> None:
     control.stream_replay("live", "2026-01-01T04:00:00")
     with pytest.raises(StateConflict, match="is not over"):
         control.stream_replay("live")
-    _caught_up(control)
-    plan = control.plan(control.stream_replay_request("live", _WHY))
+    control.stream_replay_slice("live")
+    shop.deploy("100")
+    with pytest.raises(Drifted, match="rows would be of both"):
+        shop.control().stream_replay_slice("live")
+    shop.deploy("10")
+    caught_up(control)
+    plan = control.plan(control.stream_replay_request("live", WHY))
     control.stream_replay_step("live", steps.PLANNED, run_id=plan.run_id)
+    assert control.stream_replay_run("live") == plan.run_id
     control.cancel(plan.run_id)
+    assert control.stream_replay_run("live") is None, "it is planned anew, and nothing is read again"
     control.stream_replay_end("live", given_up=True)
     with pytest.raises(StateConflict, match="no full replay"):
         control.stream_replay_slice("live")
+    with pytest.raises(StateConflict, match="no full replay"):
+        control.stream_replay_given_up("live", None)
     shop.send([10 + number / 6 for number in range(12)], 60)
     shop.deploy("1")
     _live(shop)
@@ -133,18 +175,29 @@ def test_one_that_is_given_up_leaves_all_as_it_was(shop: Shop) -> None:
 
 
 def test_a_log_that_has_lost_its_beginning_is_replayed_from_a_day_on(shop: Shop) -> None:
+    """Never from one that it lacks records of, nor from one before which windows are open."""
     starts = dict.fromkeys(range(2), 30)
     shop.broker.delete_records(shop.topic, starts)
-    control = shop.control()
-    control.stream_replay("live")
-    with pytest.raises(Refused, match="no longer has its first records"):
-        control.stream_replay_slice("live")
-    control.stream_replay_end("live", given_up=True)
     shop.deploy("10")
+    refusals = {
+        None: "no longer has its beginning",
+        "2026-01-01T04:00:00": "no longer has what 2026-01-01 03:50 UTC and later needs",
+        "2026-01-01T09:45:00": "still open",
+        "2026-01-01T11:00:00": "no record of that day",
+    }
+    for start, why in refusals.items():
+        control = shop.control()
+        control.stream_replay("live", start)
+        with pytest.raises(Refused, match=why):
+            control.stream_replay_slice("live")
+        control.stream_replay_end("live", given_up=True)
     control.stream_replay("live", "2026-01-01T07:00:00")
-    found = _caught_up(control)
+    found = caught_up(control)
     assert found.first_day == "2026-01-01T07:00:00"
-    _publish(control)
+    publish(control)
     control.stream_replay_swap("live")
     control.stream_replay_end("live")
     assert shop.hours() == _wanted(range(7), 1) | _wanted(range(7, 9), 10)
+    shop.send([10 + number / 6 for number in range(12)], 60)
+    _live(shop)
+    assert shop.hours() == _wanted(range(7), 1) | _wanted(range(7, 11), 10)

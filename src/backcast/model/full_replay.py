@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from pydantic import Field
 
-from backcast.errors import Refused, StateConflict
+from backcast.errors import InvalidRequest, Refused, StateConflict
+from backcast.model.column import TimeKind
 from backcast.model.document import Document
 from backcast.model.live import LiveStep
+from backcast.model.manifest import LivePolicy
+from backcast.model.states import VISIBLE_STATES, RunState
+from backcast.model.stream import StreamSpec, StreamWrite
+from backcast.model.table import PublishMode
 
 BEGUN, STOPPED, CAUGHT_UP, PLANNED, PUBLISHED, SWAPPED, RESUMED, DONE, GIVEN_UP = (
     f"full-replay.{name}"
@@ -70,15 +76,99 @@ def unfinished(steps: Iterable[LiveStep]) -> FullReplay | None:
     return found
 
 
-_TOLD = ("batch", "ends", "first_day", "end_day", "run_id", "kept")
+_TOLD = ("resume", "batch", "ends", "first_day", "end_day", "run_id", "kept")
+Days = tuple[date, date] | None
+"""The first and the last day that have rows; None: there is no row."""
+
+
+def refuse_unfit(spec: StreamSpec, beside: Iterable[str]) -> None:
+    """Raises InvalidRequest or Refused before anything is read: for what would be refused when all is computed.
+
+    `beside` are other streams that write to the same table.
+    """
+    name, settings, source = spec.name, spec.pipeline.settings, spec.source
+    if spec.external:
+        hint = f"backcast plan {spec.pipeline.name} --stream {name} --from DAY --to DAY replays a window of it"
+        raise InvalidRequest(f"stream {name} is run by somebody else and cannot be replaced from here", hint=hint)
+    if spec.write is StreamWrite.MERGE or settings.publish_mode is not PublishMode.REPLACE:
+        how = StreamWrite.MERGE if spec.write is StreamWrite.MERGE else settings.publish_mode
+        raise InvalidRequest(
+            f"a replay replaces the rows of stream {name}, and pipeline {spec.pipeline.name} or its stream works by"
+            f" {how}",
+            hint=f"backcast backfill {spec.pipeline.name} --from DAY --to DAY computes a window anew; or use"
+            " `publish: {mode: replace}` and `write: append`",
+        )
+    if settings.live_policy is LivePolicy.RESTAGE:
+        raise InvalidRequest(
+            f"live policy `restage` of pipeline {spec.pipeline.name} reads newer inputs, and {source.name} is a log",
+            hint="use `live: fail` or `live: keep`",
+        )
+    if spec.dataset.time.kind not in (TimeKind.DATE, TimeKind.TIMESTAMP, TimeKind.TIMESTAMP_NTZ):
+        raise InvalidRequest(f"{spec.dataset.time.column} is no date and no timestamp: its days cannot be told")
+    if source.time is None:
+        raise InvalidRequest(
+            f"source {source.name} has no event time, and a run asks for one",
+            hint=f"add `time` to sources.{source.name}",
+        )
+    others = sorted(beside)
+    if others:
+        raise Refused(
+            f"stream {', '.join(others)} writes to {spec.dataset.table} too: a replay of {name} would replace its rows",
+            hint=f"backcast backfill {spec.pipeline.name} --from DAY --to DAY --where ... restates a part of the table",
+        )
+
+
+def scope_of(stream: str, table: Days, replayed: Days, start: str | None) -> tuple[str, str]:
+    """The days to replace: all that either has rows of. A day more at each end: one of the dataset's zone is not one of
+    UTC. Raises Refused for rows that the topic does not account for.
+    """
+    found = [each for each in (table, replayed) if each is not None]
+    if not found:
+        raise Refused("neither the table nor the replay has a row", hint="look at the topic: backcast kafka offsets")
+    first, last = min(each[0] for each in found), max(each[1] for each in found)
+    if start is None and table is not None and (replayed is None or replayed[0] > table[0]):
+        begins = "none" if replayed is None else f"rows from {replayed[0]} on"
+        keep = "" if replayed is None else f"--from {replayed[0]} keeps what lies before; "
+        raise Refused(
+            f"the table has rows from {table[0]} on, and the topic gives {begins}: the older ones would be replaced by"
+            " nothing",
+            hint=f"backcast stream replay {stream} --give-up, then again: {keep}--from {table[0]} replaces them too",
+        )
+    return start or str(first - timedelta(days=1)), str(last + timedelta(days=2))
+
+
+def refuse_open(stream: str, watermark: datetime | None, since: datetime | None) -> None:
+    """Raises Refused while windows from before the day may be open: the query has not read all that belongs to them,
+    and would write them when they close. None: it keeps no state, or begins with the log.
+    """
+    if watermark is not None and since is not None and watermark < since:
+        raise Refused(
+            f"windows of stream {stream} from before {since:%Y-%m-%d %H:%M} UTC are still open (its watermark is"
+            f" {watermark:%Y-%m-%d %H:%M} UTC): they would be written without the records that lie further back",
+            hint=f"backcast stream replay {stream} --give-up, then again from an earlier day",
+        )
+
+
+def refuse_giving_up(there: FullReplay, state: RunState | None) -> None:
+    """Raises StateConflict once readers see its rows, or its query is the stream."""
+    again = f"backcast stream replay {there.stream}{_since(there)}"
+    if there.has(SWAPPED):
+        raise StateConflict(
+            f"the replay's query is stream {there.stream} already: there is nothing left to give up",
+            hint=f"{again} ends it",
+        )
+    if state in VISIBLE_STATES or state in (RunState.PUBLISHING, RunState.UNDOING):
+        raise StateConflict(
+            f"run {there.run_id} is {state}: the stream would write its rows a second time",
+            hint=f"{again} goes on; or backcast undo {there.run_id} first",
+        )
 
 
 def refuse_another(there: FullReplay, start: str | None) -> None:
     if there.start != start:
-        since = f" --from {there.start}" if there.start else ""
         raise StateConflict(
             f"a full replay of stream {there.stream} is not over",
-            hint=f"backcast stream replay {there.stream}{since} goes on with it",
+            hint=f"backcast stream replay {there.stream}{_since(there)} goes on with it",
         )
 
 
@@ -87,9 +177,12 @@ def refuse_between(steps: Iterable[LiveStep]) -> None:
     there = unfinished(steps)
     if there is None or not there.has(STOPPED) or there.has(SWAPPED):
         return
-    since = f" --from {there.start}" if there.start else ""
-    again = f"backcast stream replay {there.stream}{since}"
+    again = f"backcast stream replay {there.stream}{_since(there)}"
     raise Refused(
         f"a full replay of stream {there.stream} has stopped it, and is not over: its own query goes on as the stream",
         hint=f"{again} goes on, and with --give-up it leaves all as it was",
     )
+
+
+def _since(there: FullReplay) -> str:
+    return f" --from {there.start}" if there.start else ""

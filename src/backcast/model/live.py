@@ -143,6 +143,11 @@ def stream_lease(name: str) -> str:
     return f"stream/{name}"
 
 
+def replay_lease(name: str) -> str:
+    """The lease of the command that replays a stream."""
+    return f"full-replay/{name}"
+
+
 def freeze_lease(table: str) -> str:
     """The lease of a run during which no stream of ours writes to the table."""
     return f"freeze/{table}"

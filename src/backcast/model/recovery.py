@@ -72,10 +72,16 @@ def proven_position(ends: Mapping[int, int], batch: int, later: Iterable[LiveBat
     return position
 
 
-def ends_of(offsets: str) -> dict[int, int]:
-    """Where a batch ended, by the lineage of its commit: `0=100..200,1=50..80`."""
+def ranges_of(offsets: str) -> Ranges:
+    """What a batch read, by the lineage of its commit: `0=100..200,1=50..80`."""
     pairs = (each.partition("=") for each in offsets.split(",") if each)
-    return {int(partition): int(span.partition("..")[2]) for partition, _, span in pairs}
+    spans = ((int(partition), span.partition("..")) for partition, _, span in pairs)
+    return tuple(OffsetRange(partition=number, start=int(start), end=int(end)) for number, (start, _, end) in spans)
+
+
+def ends_of(offsets: str) -> dict[int, int]:
+    """Where it ended."""
+    return {each.partition: each.end for each in ranges_of(offsets)}
 
 
 def cut_off(position: Mapping[int, int], log_starts: Mapping[int, int]) -> Ranges:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backcast.errors import ChunkFailed, Drifted, InvalidRequest, Refused
-from backcast.model.column import TimeKind
+from backcast.errors import ChunkFailed, Drifted, InvalidRequest
 from backcast.model.late import Closing
 from backcast.model.log import Ranges, span
 from backcast.model.pipeline import Job
@@ -22,6 +20,7 @@ from backcast.model.states import Execution
 from backcast.model.stream import StreamSpec, Watermark
 from backcast.model.time import Interval
 from backcast.model.watermark import WatermarkStrategy
+from backcast.project.full_replaying import StreamFullReplay
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -108,26 +107,10 @@ class StreamReplay:
     def transform(self, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...]) -> ReplayedTransform:
         return ReplayedTransform(self, run_id, manifest, inputs)
 
-    @property
-    def folder(self) -> Path:
-        return self.wiring.project.root / ".backcast" / "full-replays" / self.stream.name
-
-    def catch_up(self) -> CatchUp:
-        from backcast.project.streaming import live_query
-        from backcast.streams.batch import refuse_unfit
-        from backcast.streams.catch_up import CatchUp
-
-        query = live_query(self.wiring, self.stream, Execution.REPLAY)
-
-        def rows() -> DataFrame:
-            found = query.rows()
-            refuse_unfit(query.sink, found)
-            return found
-
-        return CatchUp(self.folder, self.stream.source.topic, rows)
-
     def caught_up(self) -> ReplayPin:
-        query, watermark = self.catch_up(), self.stream.watermark
+        query, watermark = self.full.catch_up(), self.stream.watermark
+        query.refuse_other_code()
+        ends = query.ends()
         return ReplayPin(
             stream=self.stream.name,
             strategy=WatermarkStrategy.BOUNDED,
@@ -135,48 +118,18 @@ class StreamReplay:
             checkpoint=str(query.checkpoint),
             query_id=query.query_id() or "",
             batch=query.batch,
-            positions=query.starts(),
-            ends=query.ends(),
+            # A partition that came later is read from its first offset.
+            positions=dict.fromkeys(ends, 0) | query.starts(),
+            ends=ends,
             takeover=True,
             column="" if watermark is None else watermark.column,
             delay_seconds=0 if watermark is None else int(watermark.delay.total_seconds()),
             most_per_trigger=self.stream.most_per_trigger,
         )
 
-    def first_offsets(self, since: datetime | None) -> dict[int, int]:
-        topic = self.wiring.log_input(self.stream.input, self.stream.source)
-        whole, source = topic.whole(), self.stream.source
-        starts = {each.partition: each.log_start for each in whole.facts.partitions}
-        if since is not None:
-            window = {"all": Interval(start=since, end=max(since + timedelta(hours=1), self.wiring.clock.now()))}
-            found = whole.topic.window_ranges(
-                whole.facts, window, (source.slack_before, source.slack_after), to_end=True
-            )
-            return starts | {each.partition: max(each.start, starts[each.partition]) for each in found["all"]}
-        if any(starts.values()):
-            gone = ", ".join(f"{key} from {value}" for key, value in sorted(starts.items()) if value)
-            raise Refused(
-                f"the log of topic {source.topic} no longer has its first records (partition {gone}): rows that came of"
-                " them would be replaced by nothing",
-                hint=f"backcast stream replay {self.stream.name} --from DAY replaces what the log still has",
-            )
-        return starts
-
-    def reach(self, batch: int) -> tuple[date, date] | None:
-        from pyspark.sql import functions as F
-
-        time = self.stream.dataset.time
-        if time.kind not in (TimeKind.DATE, TimeKind.TIMESTAMP, TimeKind.TIMESTAMP_NTZ):
-            raise InvalidRequest(f"{time.column} is no date and no timestamp: its days cannot be told")
-        target = self.wiring.target(self.stream.dataset.name)
-        there = target.read(target.facts().version, EVERYTHING)
-        day = F.to_date(F.col(time.column)).alias("day")
-        days = there.select(day).union(self.catch_up().spooled(batch).select(day))
-        first, last = days.agg(F.min("day"), F.max("day")).collect()[0]
-        return None if first is None else (first, last)
-
-    def forget(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+    @property
+    def full(self) -> StreamFullReplay:
+        return StreamFullReplay(self.wiring, self.stream)
 
     def planned(self, inputs: Mapping[str, DataFrame], job: Job) -> DataFrame:
         """The transform's result over the topic as a stream that is never started."""
@@ -262,7 +215,7 @@ class ReplayedTransform:
 
     def _own_query(self) -> CatchUp:
         """The query of the full replay that was planned. Raises Drifted when another has taken its place."""
-        query = self.of.catch_up()
+        query = self.of.full.catch_up()
         if query.query_id() != self._pin.query_id:
             raise Drifted(
                 f"the rows that a replay of stream {self.of.stream.name} had computed are gone",

@@ -10,9 +10,11 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from backcast.errors import Drifted, Failed
 from backcast.faults import point
 from backcast.streams.checkpoint.fork import write_fresh
 from backcast.streams.replay import ENOUGH, EnoughError, alone, query_failed
@@ -25,11 +27,21 @@ _HEAD = 2
 
 
 @dataclass(frozen=True, slots=True)
+class _Goal:
+    ends: Mapping[int, int]
+    as_one: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CatchUp:
+    """The query of one full replay, on disk."""
+
     folder: Path
     topic: str
     rows: Callable[[], DataFrame]
     """What the live query computes, over the topic without end."""
+    code: str
+    """Digest of what computes it now."""
 
     @property
     def checkpoint(self) -> Path:
@@ -45,6 +57,7 @@ class CatchUp:
                 shutil.rmtree(each, ignore_errors=True)
             offsets = {self.topic: {str(partition): offset for partition, offset in sorted(starts.items())}}
             write_fresh(unfinished, query_id, {"0": json.dumps(offsets, separators=(",", ":"))})
+            self._code.write_text(self.code)
             unfinished.rename(self.checkpoint)
 
     def query_id(self) -> str | None:
@@ -66,15 +79,43 @@ class CatchUp:
         batch = self.batch
         return self.starts() if batch is None else self.starts() | self._planned(batch)
 
-    def advance(self, ends: Mapping[int, int]) -> None:
-        """Read up to exactly these offsets; what was read beyond them before stays read."""
+    def advance(self, ends: Mapping[int, int], *, as_one: bool = False) -> None:
+        """Read up to exactly these offsets; what was read beyond them before stays read.
+
+        As one batch: windows that it closes stay in the state, as they do in a query that stands behind that batch.
+        Raises Drifted when the code is no longer what computed the batches before, and Failed when the log ends first.
+        """
+        goal = _Goal(ends, as_one)
         with alone(self.folder):
+            self.refuse_other_code()
             self._spool.mkdir(parents=True, exist_ok=True)
-            self._cut(ends)
+            self._cut(goal)
             while self._is_planned or any(end > self.ends().get(partition, 0) for partition, end in ends.items()):
-                self._drive(ends)
+                before = (self.batch, self._last_planned)
+                self._drive(goal)
                 point("catch-up.after-batches")
-                self._cut(ends)
+                self._cut(goal)
+                if (self.batch, self._last_planned) == before:
+                    raise Failed(
+                        f"the log of topic {self.topic} ends before offsets that the stream has read",
+                        hint="was the topic made again? backcast stream lag tells",
+                    )
+
+    def refuse_other_code(self) -> None:
+        """Rows of two versions of a transform are not one result. Raises Drifted."""
+        if self._code.read_text() != self.code:
+            raise Drifted(
+                "the code or the watermark has changed since the replay began: its rows would be of both",
+                hint="bring back what it began with; or backcast stream replay NAME --give-up, and begin anew",
+            )
+
+    @property
+    def watermark(self) -> datetime | None:
+        """Up to where windows are closed and written; None for a query that keeps no state."""
+        batch = self.batch
+        if batch is None or not (self.checkpoint / "state").exists():
+            return None
+        return datetime.fromtimestamp(int(self._metadata(batch)["batchWatermarkMs"]) / 1000, UTC)
 
     def spooled(self, batch: int) -> DataFrame:
         """Rows of all batches up to this one."""
@@ -82,14 +123,11 @@ class CatchUp:
         folders = [str(self._spool / str(number)) for number in range(batch + 1)]
         return frame.sparkSession.read.schema(frame.schema).parquet(*folders)
 
-    def forget(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _drive(self, ends: Mapping[int, int]) -> None:
+    def _drive(self, goal: _Goal) -> None:
         from pyspark.errors import StreamingQueryException
 
         def write(rows: DataFrame, batch: int) -> None:
-            if self._beyond(self._planned(batch), ends):
+            if self._unfit(batch, goal):
                 raise EnoughError(ENOUGH)
             rows.write.mode("overwrite").parquet(str(self._spool / str(batch)))
 
@@ -101,36 +139,40 @@ class CatchUp:
             if ENOUGH not in str(error):
                 raise query_failed(error) from error
 
-    def _cut(self, ends: Mapping[int, int]) -> None:
-        """A batch that was planned and goes beyond is planned to the ends instead.
+    def _cut(self, goal: _Goal) -> None:
+        """A batch that was planned otherwise is planned to the goal instead.
 
         Also where nothing is left to read: windows that the batch before has closed come out of the next one. Behind
-        such an empty one there is nothing to come.
+        such an empty one there is nothing to come, and behind a goal that is one batch nothing shall.
         """
         if not self._is_planned:
             return
         number, before = self._last_planned, self.ends()
-        if not self._beyond(self._planned(number), ends):
+        if not self._unfit(number, goal):
             return
-        cut = {
-            partition: max(before.get(partition, 0), min(end, ends.get(partition, 0)))
-            for partition, end in self._planned(number).items()
-        }
+        planned = self._planned(number)
+        limits = {each: max(before.get(each, 0), goal.ends.get(each, 0)) for each in planned}
+        cut = limits if goal.as_one else {each: min(end, limits[each]) for each, end in planned.items()}
         file = self.checkpoint / "offsets" / str(number)
         (file.parent / f".{number}.crc").unlink(missing_ok=True)
-        if all(end == before.get(partition, 0) for partition, end in cut.items()) and self._is_empty(number - 1):
+        nothing = all(end == before.get(partition, 0) for partition, end in cut.items())
+        if nothing and (goal.as_one or self._is_empty(number - 1)):
             file.unlink()
             return
-        lines = file.read_text(encoding="utf-8").split("\n")
+        lines = self._lines(number)
         offsets = {self.topic: {str(partition): end for partition, end in sorted(cut.items())}}
         unfinished = self.folder / "offsets.unfinished"
         unfinished.write_text("\n".join([*lines[:_HEAD], json.dumps(offsets, separators=(",", ":"))]), encoding="utf-8")
         unfinished.rename(file)
         point("catch-up.after-cut")
 
-    def _beyond(self, planned: Mapping[int, int], ends: Mapping[int, int]) -> bool:
-        before = self.ends()
-        return any(end > max(ends.get(partition, 0), before.get(partition, 0)) for partition, end in planned.items())
+    def _unfit(self, number: int, goal: _Goal) -> bool:
+        """Whether a planned batch goes beyond the goal, or is not all that is left of it."""
+        before, planned = self.ends(), self._planned(number)
+        limits = {each: max(before.get(each, 0), goal.ends.get(each, 0)) for each in planned}
+        if goal.as_one:
+            return planned != limits or all(end == before.get(each, 0) for each, end in planned.items())
+        return any(end > limits[each] for each, end in planned.items())
 
     @property
     def _is_planned(self) -> bool:
@@ -146,8 +188,18 @@ class CatchUp:
         return batch < 0 or self._planned(batch) == (self._planned(batch - 1) if batch else self.starts())
 
     def _planned(self, batch: int) -> dict[int, int]:
-        lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").split("\n")
-        return {int(key): int(value) for key, value in json.loads(lines[_HEAD])[self.topic].items()}
+        return {int(key): int(value) for key, value in json.loads(self._lines(batch)[_HEAD])[self.topic].items()}
+
+    def _metadata(self, batch: int) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._lines(batch)[1])
+        return found
+
+    def _lines(self, batch: int) -> list[str]:
+        return (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").split("\n")
+
+    @property
+    def _code(self) -> Path:
+        return self.folder / "code"
 
     @property
     def _spool(self) -> Path:

@@ -7,19 +7,31 @@ Each step is on record, so that who repeats the command goes on behind the last.
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from backcast.errors import InvalidRequest, Refused, StateConflict
+from backcast.errors import Refused, StateConflict
 from backcast.faults import point
 from backcast.model import full_replay as steps
 from backcast.model import stream_backfill
-from backcast.model.full_replay import CaughtUp, FullReplay, refuse_another, unfinished
-from backcast.model.live import stream_lease
-from backcast.model.states import RunState
+from backcast.model.full_replay import (
+    CaughtUp,
+    FullReplay,
+    refuse_another,
+    refuse_giving_up,
+    refuse_open,
+    refuse_unfit,
+    scope_of,
+    unfinished,
+)
+from backcast.model.live import replay_lease, stream_lease
+from backcast.model.log import Ranges, span
+from backcast.model.recovery import ranges_of
+from backcast.model.states import OPEN_STATES, VISIBLE_STATES
 from backcast.model.time import parse_instant
-from backcast.run.lease import acquire
+from backcast.run.lease import LEASE_SECONDS, HeldLease, acquire
 from backcast.spark.gateway import jvm_errors
 from backcast.streams.checkpoint.copying import copy_files, up_to
 from backcast.streams.checkpoint.exchange import Exchange
@@ -27,7 +39,13 @@ from backcast.streams.checkpoint.folder import Checkpoint, local_folder
 from backcast.verbs.streaming import StreamingVerbs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from backcast.model.request import Request
+    from backcast.model.stream import StreamSpec
+
+_KEPT = "replay"
+"""What the folder of the checkpoint before is called after."""
 
 
 class StreamReplayVerbs(StreamingVerbs):
@@ -38,9 +56,9 @@ class StreamReplayVerbs(StreamingVerbs):
         if there is not None:
             refuse_another(there, start)
             return there
-        if spec.external:
-            hint = f"backcast plan {spec.pipeline.name} --stream {name} --from DAY --to DAY replays a window of it"
-            raise InvalidRequest(f"stream {name} is run by somebody else and cannot be replaced from here", hint=hint)
+        others = (self.world.stream(each) for each in self.world.streams() if each != name)
+        refuse_unfit(spec, [each.name for each in others if each.dataset.table == spec.dataset.table])
+        local_folder(spec.checkpoint)
         if stream_backfill.unfinished(store.steps(name)) is not None:
             raise StateConflict(f"a backfill of stream {name} is not over", hint="finish it first, or give it up")
         if not self._ends(name):
@@ -53,25 +71,54 @@ class StreamReplayVerbs(StreamingVerbs):
         store.step(name, steps.BEGUN, **begun.as_json())
         return begun
 
+    def stream_replay_alone(self, name: str) -> AbstractContextManager[HeldLease]:
+        """For the length of one command: nobody else replays the stream meanwhile. Raises LeaseHeld."""
+        world = self.world
+        return acquire(world.store().leases, replay_lease(name), world.holder(), world.clock, world.ended)
+
     @jvm_errors("replaying the stream")
-    def stream_replay_slice(self, name: str, *, last: bool = False) -> CaughtUp:
-        """Read on to where the stream stands now. The last one also tells which days the table then has rows of."""
+    def stream_replay_slice(self, name: str, *, within: int = 0, last: bool = False) -> CaughtUp:
+        """Read on to where the stream stands now. Also tells which days are to be replaced, once there is a batch.
+
+        The last one is for a stream that is stopped: its newest batch becomes the newest of the query too, so that
+        both have written the same windows. Until then that batch is left out if it is small.
+        """
         spec, there = self.world.stream(name), self._under_way(name)
-        replaying = self.world.replaying(name)
-        query = replaying.catch_up()
-        since = None if there.start is None else parse_instant(there.start, spec.dataset.time.zone)
-        if query.query_id() != there.query_id:
-            query.begin(there.query_id, replaying.first_offsets(since))
-        query.advance(self._ends(name))
+        full, live = self.world.replaying(name).full, self.world.store().streams.stream(name)
+        query, since = full.catch_up(), self._since(spec, there)
+        begun = query.query_id() == there.query_id
+        full.refuse_other_log("" if live is None else live.topic_id, query.starts() if begun else {})
+        newest = self._newest(spec, probe=last)
+        starts, ends = {each.partition: each.start for each in newest}, {each.partition: each.end for each in newest}
+        if not begun:
+            first = full.first_offsets(since)
+            _refuse_nothing(spec, first, ends)
+            query.begin(there.query_id, first)
+        if last:
+            if query.ends() != query.ends() | ends:
+                query.advance(starts)
+            query.advance(ends, as_one=span(newest) > 0)
+        else:
+            query.advance(starts if span(newest) <= within else ends)
         point("full-replay.after-slice")
-        ends = query.ends()
-        behind = sum(max(0, end - ends.get(partition, 0)) for partition, end in self._ends(name).items())
-        told: dict[str, str] = {}
-        if last and query.batch is not None:
-            days = replaying.reach(query.batch)
-            first, end = _days(days, there.start)
-            told = {"first_day": first, "end_day": end}
-        return CaughtUp(batch=query.batch, ends=ends, behind=behind, **told)
+        read, told = query.ends(), {}
+        behind = sum(max(0, each.end - read.get(each.partition, 0)) for each in self._newest(spec))
+        if query.batch is not None:
+            refuse_open(name, query.watermark, since)
+            first_day, end_day = scope_of(name, *full.reach(query.batch), there.start)
+            told = {"first_day": first_day, "end_day": end_day}
+        return CaughtUp(batch=query.batch, ends=read, behind=behind, **told)
+
+    def stream_replay_stop(self, name: str) -> FullReplay:
+        """Stop the stream behind its batch if it runs. Nobody can start it from then on, until it is swapped."""
+        world, there = self.world, self._under_way(name)
+        if there.has(steps.STOPPED):
+            return there
+        alive = self.stream_status(name).alive
+        self.stream_stop(name)
+        leases, holder = world.store().leases, world.holder()
+        with acquire(leases, stream_lease(name), holder, world.clock, world.ended, wait=LEASE_SECONDS):
+            return self.stream_replay_step(name, steps.STOPPED, resume=there.resume or alive)
 
     def stream_replay_step(self, name: str, step: str, **data: object) -> FullReplay:
         """Record that a step is done; what is left of the replay."""
@@ -79,13 +126,19 @@ class StreamReplayVerbs(StreamingVerbs):
         self.world.store().streams.step(name, step, **data)
         return unfinished(self.world.store().streams.steps(name)) or there
 
-    def stream_replay_request(self, name: str, why: Request) -> Request:
-        """What is to be planned, once the query has caught up."""
+    def stream_replay_run(self, name: str) -> str | None:
+        """The run of the replay, unless there is none or it was cancelled: then it is to be planned anew."""
         there = self._under_way(name)
+        state = None if there.run_id is None else self.world.store().runs.run(there.run_id).state
+        return there.run_id if state in OPEN_STATES | VISIBLE_STATES else None
+
+    def stream_replay_request(self, name: str, why: Request, found: CaughtUp | None = None) -> Request:
+        """What is to be planned, once the query has caught up; before that, for a look, with what was found so far."""
+        there = found or self._under_way(name)
         if there.batch is None or there.first_day is None:
             raise Refused(f"the topic of stream {name} has no record to replay", hint=f"backcast stream lag {name}")
         window = {"start": there.first_day, "end": there.end_day, "stream": name, "takeover": True}
-        return why.model_copy(update={"pipeline": there.pipeline, **window})
+        return why.model_copy(update={"pipeline": self._under_way(name).pipeline, **window})
 
     def stream_replay_swap(self, name: str) -> FullReplay:
         """The query that computed the rows takes the stream's place; the checkpoint before is kept aside."""
@@ -95,19 +148,13 @@ class StreamReplayVerbs(StreamingVerbs):
             return there
         if there.batch is None or there.run_id is None or not there.has(steps.PUBLISHED):
             raise StateConflict(f"the replay of stream {name} is not published", hint=f"backcast stream replay {name}")
-        if world.store().runs.run(there.run_id).state is not RunState.PUBLISHED:
+        if world.store().runs.run(there.run_id).state not in VISIBLE_STATES:
             raise StateConflict(
-                f"run {there.run_id} is not published any more", hint=f"backcast stream replay {name} --give-up"
+                f"run {there.run_id} is not published any more",
+                hint=f"backcast publish {there.run_id}, or backcast stream replay {name} --give-up",
             )
         with acquire(world.store().leases, stream_lease(name), world.holder(), world.clock, world.ended) as lease:
-            exchange, kept = Exchange(local_folder(spec.checkpoint)), None
-            exchange.finish_interrupted()
-            if Checkpoint(local_folder(spec.checkpoint)).readable_id() != there.query_id:
-                source = Checkpoint(world.replaying(name).folder / "checkpoint")
-                with exchange.building() as building:
-                    copy_files(source, building, up_to(there.batch))
-                point("full-replay.before-exchange")
-                kept = exchange.exchange("replay", world.clock.now())
+            kept = self._exchanged(spec, there, there.batch)
             point("full-replay.after-exchange")
             offsets = {spec.source.topic: {str(key): value for key, value in sorted(there.ends.items())}}
             told = {"query_id": there.query_id, "offsets": offsets, "kept": None if kept is None else str(kept)}
@@ -119,18 +166,48 @@ class StreamReplayVerbs(StreamingVerbs):
             store.step(name, steps.SWAPPED, **told)
         return unfinished(store.steps(name)) or there
 
+    def _exchanged(self, spec: StreamSpec, there: FullReplay, batch: int) -> Path | None:
+        """Where the checkpoint before lies, also when an earlier command has put it there."""
+        exchange = Exchange(local_folder(spec.checkpoint))
+        exchange.finish_interrupted()
+        if Checkpoint(local_folder(spec.checkpoint)).readable_id() == there.query_id:
+            return next((each for each in reversed(exchange.kept()) if f".before-{_KEPT}-" in each.name), None)
+        source = Checkpoint(self.world.replaying(spec.name).full.folder / "checkpoint")
+        with exchange.building() as building:
+            copy_files(source, building, up_to(batch))
+        point("full-replay.before-exchange")
+        return exchange.exchange(_KEPT, self.world.clock.now())
+
+    def stream_replay_given_up(self, name: str, start: str | None) -> tuple[FullReplay, str | None]:
+        """One that is to be given up, and its run if that is to be cancelled first. Raises StateConflict."""
+        there = self._under_way(name)
+        refuse_another(there, start)
+        state = None if there.run_id is None else self.world.store().runs.run(there.run_id).state
+        refuse_giving_up(there, state)
+        return there, there.run_id if state in OPEN_STATES else None
+
     def stream_replay_end(self, name: str, *, given_up: bool = False) -> None:
         """Forget what it left. Raises StateConflict for giving up one whose rows readers see."""
-        there, store = self._under_way(name), self.world.store()
-        if given_up and there.run_id is not None and not there.has(steps.SWAPPED):
-            state = store.runs.run(there.run_id).state
-            if state in (RunState.PUBLISHED, RunState.PUBLISHING, RunState.UNDOING):
-                raise StateConflict(
-                    f"run {there.run_id} is {state}: the stream would write its rows a second time",
-                    hint=f"backcast stream replay {name} goes on; or backcast undo {there.run_id} first",
-                )
-        store.streams.step(name, steps.GIVEN_UP if given_up else steps.DONE)
-        self.world.replaying(name).forget()
+        if given_up:
+            self.stream_replay_given_up(name, self._under_way(name).start)
+        self.world.store().streams.step(name, steps.GIVEN_UP if given_up else steps.DONE)
+        self.world.replaying(name).full.forget()
+
+    def _newest(self, spec: StreamSpec, *, probe: bool = False) -> Ranges:
+        """What the newest batch of the stream read: on record, or in the table, which may have one that died before."""
+        batches = self.world.store().streams.batches(spec.name, 20)
+        found = next((each.offsets for each in batches if each.landed), ())
+        live = self.world.store().streams.stream(spec.name)
+        if not probe or live is None or live.query_id is None:
+            return found
+        commit = self.world.live_query(spec).newest(live.query_id)
+        in_table = () if commit is None or commit.offsets is None else ranges_of(commit.offsets)
+        known = {each.partition: each.end for each in found}
+        return in_table if any(each.end > known.get(each.partition, 0) for each in in_table) else found
+
+    @staticmethod
+    def _since(spec: StreamSpec, there: FullReplay) -> datetime | None:
+        return None if there.start is None else parse_instant(there.start, spec.dataset.time.zone)
 
     def _under_way(self, name: str) -> FullReplay:
         there = unfinished(self.world.store().streams.steps(name))
@@ -139,9 +216,9 @@ class StreamReplayVerbs(StreamingVerbs):
         return there
 
 
-def _days(days: tuple[date, date] | None, start: str | None) -> tuple[str, str]:
-    """A day more at each end: a day of the dataset's zone is not one of UTC."""
-    if days is None:
-        raise Refused("neither the table nor the replay has a row", hint="look at the topic: backcast kafka offsets")
-    first, last = days
-    return start or str(first - timedelta(days=1)), str(last + timedelta(days=2))
+def _refuse_nothing(spec: StreamSpec, starts: dict[int, int], ends: dict[int, int]) -> None:
+    if all(starts.get(partition, 0) >= end for partition, end in ends.items()):
+        raise Refused(
+            f"stream {spec.name} has read no record of that day or later",
+            hint=f"backcast stream replay {spec.name} --give-up, then again from an earlier day",
+        )

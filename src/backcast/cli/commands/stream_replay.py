@@ -15,10 +15,12 @@ from backcast.cli.options import DEFAULTS, NO_REASON, Common, ScopeOptions, Stre
 from backcast.cli.request import to_request
 from backcast.cli.working import Working, screen_of, working
 from backcast.errors import BackcastError, Failed
+from backcast.model.words import many
 
 if TYPE_CHECKING:
     from backcast.control import ControlPlane
     from backcast.model.full_replay import CaughtUp, FullReplay
+    from backcast.model.report import Plan
 
 _PATIENCE = 5
 """Slices that may come no nearer to the stream before that is told."""
@@ -46,20 +48,20 @@ def stream_replay(
 
     screen = screen_of(common)
     refuse_unless_asked("stream replay", common, yes=yes)
-    with opened(common) as control:
-        asked = control.stream_replay(name, start)
+    with opened(common) as control, control.stream_replay_alone(name):
         if give_up:
-            _give_up(control, asked, common)
+            _give_up(control, name, start, common)
         else:
+            asked = control.stream_replay(name, start)
             if asked.steps:
                 screen.note(f"goes on behind: {', '.join(each.partition('.')[2] for each in asked.steps)}")
             try:
                 done = _published(control, asked, within, why, common, yes=yes)
             except BackcastError as error:
-                error.hint = "; ".join(filter(None, (error.hint, _left(asked))))
+                error.hint = "; ".join(filter(None, (error.hint, _left(control, asked))))
                 raise
             if done is None:
-                screen.note(f"nothing was changed; {_left(asked)}")
+                screen.note(f"nothing was changed; {_left(control, asked)}")
                 return 0
             done = control.stream_replay_swap(name)
             screen.note(f"the stream goes on as the replay's query; its checkpoint before: {done.kept}")
@@ -71,47 +73,52 @@ def stream_replay(
     return 0
 
 
-def _left(asked: FullReplay) -> str:
-    return f"stream {asked.stream} may be stopped: the same command goes on, and with --give-up it starts it again"
+def _left(control: ControlPlane, asked: FullReplay) -> str:
+    """What is to be done about one that did not come to its end."""
+    from backcast.model.full_replay import STOPPED
+
+    asked = control.stream_replay(asked.stream, asked.start)
+    stopped = f"stream {asked.stream} stays stopped meanwhile; " if asked.has(STOPPED) else ""
+    again = "starts it again as it was" if asked.has(STOPPED) and asked.resume else "forgets it"
+    return f"{stopped}the same command goes on, and with --give-up it {again}"
 
 
 def _published(
     control: ControlPlane, asked: FullReplay, within: int, why: WhyOptions, common: Common, *, yes: bool
 ) -> FullReplay | None:
     """Caught up, planned, run and published; None when somebody said no."""
-    from backcast.model.full_replay import CAUGHT_UP, PLANNED, PUBLISHED, STOPPED
+    from backcast.model.full_replay import CAUGHT_UP, PUBLISHED, STOPPED
 
     if asked.has(PUBLISHED):
         return asked
     name = asked.stream
     with working(common, "stream-replay-slice") as work:
         if not asked.has(STOPPED):
-            _catch_up(work, name, within)
+            found = _catch_up(work, name, within)
+            _rehearse(control, work, asked, why, found)
             if control.stream_status(name).alive:
                 work.screen.note("stopping the stream behind its batch")
-                control.stream_stop(name)
-            asked = control.stream_replay_step(name, STOPPED)
+            asked = control.stream_replay_stop(name)
         if not asked.has(CAUGHT_UP):
             found = _slice(work, name, last=True)
             asked = control.stream_replay_step(name, CAUGHT_UP, **found.as_json())
             ends = ", ".join(f"{key}={value}" for key, value in sorted(found.ends.items()))
             work.screen.note(f"caught up with the stream at {ends}, batch {found.batch}")
-        if not asked.has(PLANNED):
-            asked = _planned(control, work, asked, why)
-        if not yes and not agreed(work, asked.run_id or ""):
+        run_id = control.stream_replay_run(name) or _planned(control, work, asked, why)
+        if not yes and not agreed(work, run_id):
             return None
-        publish_run(work, asked.run_id or "")
+        publish_run(work, run_id)
         return control.stream_replay_step(name, PUBLISHED)
 
 
-def _catch_up(work: Working, name: str, within: int) -> None:
+def _catch_up(work: Working, name: str, within: int) -> CaughtUp:
     """In slices, each up to where the stream stands when it begins, until little is left. Raises Failed if never."""
     least, tries = None, 0
     while True:
-        found = _slice(work, name)
-        work.screen.note(f"batch {found.batch}: {found.behind:,} records behind the stream")
+        found = _slice(work, name, within)
+        work.screen.note(f"{_told(found.batch)}: {many(found.behind, 'record')} behind the stream")
         if found.behind <= within:
-            return
+            return found
         nearer = least is None or found.behind < least
         least, tries = (found.behind, 0) if nearer else (least, tries + 1)
         if tries >= _PATIENCE:
@@ -121,40 +128,65 @@ def _catch_up(work: Working, name: str, within: int) -> None:
             )
 
 
-def _slice(work: Working, name: str, *, last: bool = False) -> CaughtUp:
+def _told(batch: int | None) -> str:
+    return "nothing to read yet" if batch is None else f"batch {batch}"
+
+
+def _slice(work: Working, name: str, within: int = 0, *, last: bool = False) -> CaughtUp:
     from backcast.model.full_replay import CaughtUp
 
-    return CaughtUp.model_validate(work.call("stream-replay-slice", "replaying", name=name, last=last))
+    return CaughtUp.model_validate(work.call("stream-replay-slice", "replaying", name=name, within=within, last=last))
 
 
-def _planned(control: ControlPlane, work: Working, asked: FullReplay, why: WhyOptions) -> FullReplay:
+def _rehearse(control: ControlPlane, work: Working, asked: FullReplay, why: WhyOptions, found: CaughtUp) -> None:
+    """What a plan would refuse is known before anything stops. Raises PlanRefused."""
+    if found.batch is not None:
+        _refuse(_plan(control, work, asked, why, found))
+
+
+def _planned(control: ControlPlane, work: Working, asked: FullReplay, why: WhyOptions) -> str:
     from backcast.cli.render.plan import render_plan
-    from backcast.errors import PlanRefused
-    from backcast.model.finding import Severity
     from backcast.model.full_replay import PLANNED
+
+    plan = _plan(control, work, asked, why, None)
+    if not work.screen.json:
+        work.screen.show(plan, render_plan(plan, next_step=False))
+    _refuse(plan)
+    control.stream_replay_step(asked.stream, PLANNED, run_id=plan.run_id)
+    return plan.run_id
+
+
+def _plan(control: ControlPlane, work: Working, asked: FullReplay, why: WhyOptions, found: CaughtUp | None) -> Plan:
+    """On record, unless it is made of what was found so far."""
     from backcast.model.report import Plan
 
     reason = why.reason or f"full replay of stream {asked.stream}"
-    request = to_request(asked.pipeline, ScopeOptions(asked.first_day, asked.end_day), replace(why, reason=reason))
-    request = control.stream_replay_request(asked.stream, request)
-    plan = Plan.model_validate(work.call("plan", "planning", request=request.as_json(), record=True))
-    if not work.screen.json:
-        work.screen.show(plan, render_plan(plan, next_step=False))
+    days = found or asked
+    request = to_request(asked.pipeline, ScopeOptions(days.first_day, days.end_day), replace(why, reason=reason))
+    request = control.stream_replay_request(asked.stream, request, found)
+    return Plan.model_validate(work.call("plan", "planning", request=request.as_json(), record=found is None))
+
+
+def _refuse(plan: Plan) -> None:
+    from backcast.errors import PlanRefused
+    from backcast.model.finding import Severity
+
     if plan.refused:
         blocking = [finding for finding in plan.findings if finding.severity is Severity.BLOCK]
         raise PlanRefused("; ".join(each.reason for each in blocking), hint=blocking[0].remedy)
-    return control.stream_replay_step(asked.stream, PLANNED, run_id=plan.run_id)
 
 
-def _give_up(control: ControlPlane, asked: FullReplay, common: Common) -> None:
+def _give_up(control: ControlPlane, name: str, start: str | None, common: Common) -> None:
     """What it staged is cancelled, and a stream that it stopped runs again as before."""
-    from backcast.model.full_replay import PUBLISHED
+    from backcast.model.full_replay import STOPPED
 
-    if asked.run_id is not None and not asked.has(PUBLISHED):
+    asked, run_id = control.stream_replay_given_up(name, start)
+    if run_id is not None:
         with working(common, "cancel") as work:
-            work.call("cancel", "cancelling", run_id=asked.run_id)
-    control.stream_replay_end(asked.stream, given_up=True)
-    _restarted(control, asked, common)
+            work.call("cancel", "cancelling", run_id=run_id)
+    control.stream_replay_end(name, given_up=True)
+    if asked.has(STOPPED):
+        _restarted(control, asked, common)
     screen_of(common).note("given up; the table is as it was")
 
 
