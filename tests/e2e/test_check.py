@@ -24,8 +24,9 @@ def test_gaps_and_doubles_of_a_dataset_are_found(shop: Shop) -> None:
     assert found.keys is not None
     assert (found.keys.doubles, found.keys.nulls) == (1, 0)
     assert found.keys.example == "day=2026-01-02, shop=S1"
+    assert [f"{each.start:%m-%d} {each.end:%m-%d}" for each in found.keys.where] == ["01-02 01-03"]
     assert (found.rows, found.pieces, found.usual) == (15, 10, 2)
-    assert found.pipelines == ("revenue",)
+    assert found.pipelines == found.restated_by == ("revenue",)
     later = shop.open().check("revenue", start="2026-01-09", end="2026-01-12")
     assert [(f"{gap.window.start:%m-%d}", gap.pieces) for gap in later.gaps] == [("01-11", 1)]
 

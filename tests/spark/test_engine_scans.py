@@ -33,7 +33,9 @@ def test_a_key_is_doubled_once_however_often_it_occurs(
     spark: SparkSession, values: str, found: tuple[int, int, str]
 ) -> None:
     rows = spark.sql(f"SELECT * FROM VALUES {values} AS t(x, y)")
-    assert SparkEngine().key_problems(rows, ("x", "y")) == found
+    engine = SparkEngine()
+    assert engine.key_problems(rows, ("x", "y")) == found
+    assert engine.doubled(rows, ("x", "y")).distinct().count() == found[1]
 
 
 def test_no_row_has_no_problem_with_its_key(spark: SparkSession) -> None:

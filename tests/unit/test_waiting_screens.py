@@ -92,6 +92,22 @@ def test_gaps_are_shown_with_the_command_that_fills_the_first() -> None:
     assert "backcast plan daily --from 2026-01-05 --to 2026-01-07" in " ".join(page.split())
 
 
+def test_doubled_keys_are_shown_with_where_they_lie_and_the_command_that_restates_it() -> None:
+    whole = Interval(start=datetime(2026, 1, 1, tzinfo=UTC), end=datetime(2026, 1, 7, tzinfo=UTC))
+    where = Interval(start=datetime(2026, 1, 3, tzinfo=UTC), end=datetime(2026, 1, 5, tzinfo=UTC))
+    keys = Keys(columns=("id",), nulls=0, doubles=360, example="id=1", where=(where,))
+    health = Health(
+        dataset="daily", table="lake.shop.daily", version="7", grain=Grain.DAY, zone="UTC", window=whole, rows=12,
+        without_time=0, pieces=6, usual=4, gaps=(), thin=(), keys=keys, pipelines=("added", "daily"),
+        restated_by=("daily",),
+    )  # fmt: skip
+    page = shown(render_check(health))
+    assert "360 keys more than once  e.g. id=1" in page
+    assert "in 2026-01-03 .. 2026-01-04" in page
+    assert "backcast plan daily --from 2026-01-03 --to 2026-01-05 --kind repair" in " ".join(page.split())
+    assert "backcast plan" not in shown(render_check(health.model_copy(update={"restated_by": ()})))
+
+
 def test_a_canary_is_a_number_or_names() -> None:
     assert asked_canary("3") == Canary(number=3)
     assert asked_canary("2026-01-05, 2026-01-06") == Canary(names=("2026-01-05", "2026-01-06"))

@@ -48,6 +48,8 @@ class Keys(Document):
     doubles: int
     """Keys that more than one row has."""
     example: str
+    where: tuple[Interval, ...] = ()
+    """Pieces of time with rows that share their key with another; neighbours together."""
 
 
 class Health(Document):
@@ -71,6 +73,8 @@ class Health(Document):
     keys: Keys | None
     pipelines: tuple[str, ...]
     """Which of the project's pipelines fill it."""
+    restated_by: tuple[str, ...] = ()
+    """Those of them that replace what is there."""
 
     @property
     def sound(self) -> bool:
@@ -112,6 +116,13 @@ def gaps_of(
     """Expected pieces without a row; neighbours together."""
     empty = (each for each in pieces if not rows_of(each, counts, grain, zone))
     return together(each for each in empty if calendar.expects(each, zone))
+
+
+def pieces_with_rows(
+    pieces: list[Interval], counts: Mapping[datetime, int], grain: Grain, zone: str
+) -> tuple[Interval, ...]:
+    """Neighbours together."""
+    return tuple(each.window for each in together(each for each in pieces if rows_of(each, counts, grain, zone)))
 
 
 def missing_hours(

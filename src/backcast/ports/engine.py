@@ -74,6 +74,9 @@ class Engine(Protocol):
     def key_problems(self, rows: DataFrame, key: tuple[str, ...]) -> tuple[int, int, str]:
         """Rows with a null in the key, keys that occur more than once, and one example."""
 
+    def doubled(self, rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+        """Those of the rows that share their key with another. Runs no job."""
+
     def shared_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> list[str]:
         """A few keys that both sides have."""
 

@@ -157,6 +157,12 @@ class SparkEngine:
         ).collect()[0]
         return row["nulls"], row["doubles"], row["example"] or ""
 
+    def doubled(self, rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+        columns = [F.col(quote(name)) for name in key]
+        number = F.count(F.lit(1)).over(Window.partitionBy(*columns))
+        named = rows.dropna(subset=list(key))
+        return named.withColumn(_NUMBER, number).where(F.col(_NUMBER) > 1).drop(_NUMBER)
+
     def shared_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> list[str]:
         names = list(key)
         shared = left.select(*names).join(right.select(*names), names, "left_semi").limit(_EXAMPLES).collect()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from backcast.model.health import Health, Keys, gaps_of, pieces_of, thin_of
+from backcast.model.health import Health, Keys, gaps_of, pieces_of, pieces_with_rows, thin_of
+from backcast.model.table import PublishMode
 from backcast.model.time import Interval
 from backcast.spark.gateway import jvm_errors
 from backcast.verbs.counting import asked_window, counted
@@ -14,7 +15,8 @@ class CheckingVerbs(Verbs):
     def check(self, dataset: str, *, start: str | None = None, end: str | None = None) -> Health:
         """Pieces of time without rows, rows without time, and keys that are there twice, as readers see them now.
 
-        Two Spark jobs; changes nothing. Without a window: from the first row to the last.
+        Two Spark jobs, and a third where a key is there twice; changes nothing. Without a window: from the first row to
+        the last.
         """
         known = self.world.dataset(dataset)
         window = asked_window(known, start, end)
@@ -29,6 +31,10 @@ class CheckingVerbs(Verbs):
             if set(known.key) & self.world.diff_rules(known.name).masked:
                 example = "***"
             keys = Keys(columns=known.key, nulls=nulls, doubles=doubles, example=example)
+            if doubles:
+                where, _ = engine.counted_by_time(engine.doubled(found.rows, known.key), known.time, known.grain)
+                keys = keys.model_copy(update={"where": pieces_with_rows(pieces, where, known.grain, zone)})
+        pipelines = self.world.pipelines_to(known.name)
         return Health(
             dataset=known.name,
             table=known.table,
@@ -43,5 +49,9 @@ class CheckingVerbs(Verbs):
             gaps=gaps_of(pieces, counts, known.grain, zone, known.calendar),
             thin=thin,
             keys=keys,
-            pipelines=self.world.pipelines_to(known.name),
+            pipelines=pipelines,
+            restated_by=tuple(each for each in pipelines if self._replaces(each)),
         )
+
+    def _replaces(self, pipeline: str) -> bool:
+        return self.world.pipeline(pipeline).settings.publish_mode is PublishMode.REPLACE

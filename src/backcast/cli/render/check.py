@@ -79,17 +79,25 @@ def _keys(health: Health) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if keys.doubles:
         lines.append(text((f"{count(keys.doubles, 'key')} more than once", BAD), f"  e.g. {keys.example}"))
+        lines += [f"in {window_text(each, health.zone)}" for each in keys.where[:_SHOWN]]
+        lines += _more(len(keys.where))
     if keys.nulls:
         lines.append(text((f"{count(keys.nulls, 'row')} with a null in {name}", BAD)))
     return lines or [text((f"{name}: each once", GOOD))]
 
 
 def _remedy(health: Health) -> RenderableType | None:
-    """The first gap can be filled by a run of a pipeline that writes the dataset."""
-    if not health.gaps or not health.pipelines:
-        return None
-    start, end = _bounds(health.gaps[0].window, health.zone)
-    return command(f'backcast plan {health.pipelines[0]} --from {start} --to {end} --kind backfill --reason "a gap"')
+    """The first gap can be filled by a run of a pipeline that writes the dataset, and doubles restated."""
+    if health.gaps and health.pipelines:
+        return _plan(health, health.pipelines[0], health.gaps[0].window, '--kind backfill --reason "a gap"')
+    if health.keys is not None and health.keys.where and health.restated_by:
+        return _plan(health, health.restated_by[0], health.keys.where[0], '--kind repair --reason "doubled keys"')
+    return None
+
+
+def _plan(health: Health, pipeline: str, window: Interval, why: str) -> RenderableType:
+    start, end = _bounds(window, health.zone)
+    return command(f"backcast plan {pipeline} --from {start} --to {end} {why}")
 
 
 def _bounds(window: Interval, zone: str) -> tuple[str, str]:
