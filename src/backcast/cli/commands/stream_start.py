@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from backcast.model.live import StreamStatus
 
 _POLL_SECONDS = 0.3
+_LEAVE_SECONDS = 60.0
 
 
 def stream_start(
@@ -65,6 +66,7 @@ def started_in_background(
     control: ControlPlane, project: Path, profile: str | None, name: str, *, accept: bool = False
 ) -> StreamStatus:
     """Once it runs. Raises what kept it from running."""
+    _let_the_last_one_go(control, project, name)
     began = time.time()
     detached.detach_stream(project, profile, name, accept_checkpoint=accept)
     while True:
@@ -78,3 +80,11 @@ def started_in_background(
                 raise failure
             return found
         time.sleep(_POLL_SECONDS)
+
+
+def _let_the_last_one_go(control: ControlPlane, project: Path, name: str) -> None:
+    """A process that has stopped the stream takes a moment to end. Raises LeaseHeld when it is one that starts it."""
+    deadline = time.monotonic() + _LEAVE_SECONDS
+    while detached.is_working(project, detached.stream_work(name)) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        control.refuse_start(name)
