@@ -6,10 +6,14 @@ import json
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from backcast.appending import added_runs
 from backcast.errors import InvalidRequest, Refused
 from backcast.model.full_replay import SWAPPED
 from backcast.model.live import stream_lease
+from backcast.model.log import OffsetRange
+from backcast.model.pieces import layers, pieces
 from backcast.model.recovery import NO_BATCH, Recovery, Way, cut_off, ends_of, proven_position, way_back
+from backcast.model.table import PublishMode
 from backcast.ports.streams import LiveCommit
 from backcast.run.lease import acquire
 from backcast.spark.gateway import jvm_errors
@@ -22,6 +26,7 @@ from backcast.verbs.streaming import StreamingVerbs
 
 if TYPE_CHECKING:
     from backcast.model.live import LiveBatch
+    from backcast.model.log import Ranges
     from backcast.model.stream import StreamSpec
 
 RECOVERED = "recover.checkpoint"
@@ -47,8 +52,10 @@ class StreamRecoveryVerbs(StreamingVerbs):
         found = verify(checkpoint)
         exists = bool(checkpoint.offsets or checkpoint.commits or checkpoint.readable_id())
         position = position_of(checkpoint, spec.source.topic) if exists else None
-        way, why = way_back(sound=found.sound and exists, position=position, proven=proven)
-        starts = {each.partition: each.log_start for each in query.topic().partitions}
+        topic = query.topic()
+        starts = {each.partition: each.log_start for each in topic.partitions}
+        gone = cut_off(proven, starts)
+        way, why = way_back(sound=found.sound and exists, position=position, proven=proven, gone=gone)
         return Recovery(
             stream=name,
             pipeline=spec.pipeline.name,
@@ -62,7 +69,9 @@ class StreamRecoveryVerbs(StreamingVerbs):
             proven=proven,
             batch=commit.batch,
             version=commit.version,
-            gone=cut_off(proven, starts),
+            gone=gone,
+            lacking=self._lacking(spec, query_id, topic.topic_id, gone),
+            by_offset=spec.pipeline.settings.publish_mode is not PublishMode.REPLACE,
             archived=spec.source.archive is not None,
             way=way,
             why=why,
@@ -85,7 +94,12 @@ class StreamRecoveryVerbs(StreamingVerbs):
             with exchange.building() as building:
                 write_fresh(building, query_id, {"0": json.dumps(offsets, separators=(",", ":"))})
             kept = exchange.exchange("recover", world.clock.now())
-            told = {"query_id": query_id, "offsets": offsets, "kept": None if kept is None else str(kept)}
+            told = {
+                "query_id": query_id,
+                "offsets": offsets,
+                "kept": None if kept is None else str(kept),
+                "gone": [each.as_json() for each in found.lacking],
+            }
             store.step(name, RECOVERED, **told)
             if live is not None:
                 # What is on record belongs to the new query from now on, or its start would be refused as a stranger's.
@@ -100,6 +114,19 @@ class StreamRecoveryVerbs(StreamingVerbs):
             hint = f"backcast stream start {spec.name}: nothing of it is in the table yet, as far as anybody knows"
             raise Refused(f"neither the store nor a checkpoint knows a query of stream {spec.name}", hint=hint)
         return query_id
+
+    def _lacking(self, spec: StreamSpec, query_id: str, topic_id: str, gone: Ranges) -> Ranges:
+        """What is gone, and what the recovery that made this query went past and may have died before it added it."""
+        steps = self.world.store().streams.steps(spec.name)
+        passed = {each.data["query_id"]: each.data.get("gone", ()) for each in steps if each.name == RECOVERED}
+        owed = tuple(OffsetRange.model_validate(each) for each in passed.get(query_id, ()))
+        if not owed and not gone:
+            return ()
+        runs = added_runs(self.world.reader(), spec.dataset.table)
+        logs = [pin.log for _, manifest in runs for pin in manifest.inputs if pin.log is not None]
+        mine = [log for log in logs if log.topic_id == topic_id and not log.by_time]
+        added = [each.only or each.owned for log in mine for each in log.slices.values()]
+        return pieces(layers((owed, gone), without=added))
 
     def _begun(self, spec: StreamSpec, query_id: str) -> LiveCommit:
         """Of a query that a recovery made and that has no batch in the table yet: where it begins was proven then."""
@@ -130,7 +157,9 @@ def _ends(spec: StreamSpec, commit: LiveCommit, batches: list[LiveBatch]) -> dic
 def _refuse_losing_state(found: Recovery, *, without_state: bool) -> None:
     if not found.stateful or without_state:
         return
-    if found.recoverable is not None:
+    if found.gone:
+        hint = "what the log lost cannot be in any state"
+    elif found.recoverable is not None:
         hint = f"backcast checkpoint rewind {found.stream} --to-batch {found.recoverable}"
     else:
         hint = f"backcast checkpoint restore {found.stream} BACKUP"
