@@ -28,10 +28,16 @@ _MAY_BE_THERE = (RunState.PUBLISHED, RunState.PUBLISHING, RunState.SUPERSEDED)
 """A publish that ended in the middle may have landed; of a run that others replaced in part, the rest is there."""
 
 
-def appended_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]:
-    """Runs whose rows were appended to the table, or may have been; an undone one is not among them."""
+def added_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]:
+    """Runs whose rows were appended to the table or merged into it, or may have been; an undone one is not there."""
     runs = (run for run in reader.runs(limit=_ALL) if run.table == table and run.state in _MAY_BE_THERE)
     found = ((run, reader.manifest(run.run_id)) for run in runs)
+    return tuple((run, each) for run, each in found if each.settings.publish_mode is not PublishMode.REPLACE)
+
+
+def appended_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]:
+    """Runs whose rows were appended to the table, or may have been; an undone one is not among them."""
+    found = added_runs(reader, table)
     return tuple((run, each) for run, each in found if each.settings.publish_mode is PublishMode.APPEND)
 
 

@@ -151,11 +151,12 @@ def test_windows_close_as_the_watermark_passes_and_state_survives_a_crash(new_or
     orders.send(days[1][5:])
     with at_point("stream.after-commit", _die), at_most_once_committed(orders):
         caught_up(orders)
-    orders.send(days[2])
+    in_time = Order(899, FIRST + timedelta(hours=21), "5.00")
+    orders.send([in_time, *days[2]])
     caught_up(orders)
     orders.send([*days[3], Order(900, FIRST, "5.00")])
     status = caught_up(orders)
-    assert _by_day(orders) == {"2026-01-01": 10, "2026-01-02": 10}
+    assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10}, "late within the watermark counts, beyond it not"
     assert status.batches[0].watermark is not None
     (orders.root / "models" / "orders.sql").write_text(DAILY.replace("GROUP BY shop,", "GROUP BY shop, id % 2,"))
     orders.send([Order(901, FIRST + timedelta(days=5))])

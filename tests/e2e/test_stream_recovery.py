@@ -13,6 +13,7 @@ from backcast.control import ControlPlane
 from backcast.errors import Refused
 from backcast.model.pipeline import TableFormat
 from backcast.model.recovery import Recovery, Way
+from backcast.model.request import Request
 from backcast.testing.orders import Orders, rows_of, spread
 
 _SENT = list(spread(3, 10))
@@ -60,6 +61,36 @@ def test_a_lost_or_damaged_checkpoint_is_made_anew_and_no_record_is_lost_or_doub
     assert orders.rows() == rows_of(_SENT, *_ALL)
     (kept,) = checkpoint.parent.glob(f"{checkpoint.name}.before-recover-*")
     assert (kept / "offsets").is_dir(), "what was there is kept"
+
+
+def test_a_stream_that_retention_overtook_gets_the_lost_offsets_from_the_archive_also_after_a_death(
+    new_orders: Callable[..., Orders], namespace: str
+) -> None:
+    """Its checkpoint is whole. Recovered and killed before the archive was read, it knows what it still owes."""
+    orders = new_orders(source=f"archive: {{table: {namespace}.kept}}")
+    orders.configure(source=f"archive: {{table: {namespace}.kept}}", pipeline="publish: {mode: append}")
+    orders.send(_SENT[:15])
+    _caught_up(orders)
+    orders.send(_SENT[15:])
+    control = orders.open()
+    with closing(control.world):
+        control.archive("orders")
+        cut = {key: end + 1 for key, end in control.stream_recovery("live").proven.items()}
+        orders.broker.delete_records(orders.topic, cut)
+        with pytest.raises(Refused, match=r"no longer has offsets 0=.*, which stream live has not read") as told:
+            control.stream_start("live", once=True)
+        assert "backcast stream recover live" in told.value.hint
+    found = _recovered(orders)
+    assert (found.way, found.damages, found.starting) == (Way.FRESH, (), cut)
+    with closing(orders.open().world) as world:
+        control = ControlPlane(world)
+        again = control.stream_recovery("live")
+        assert (again.way, again.gone, again.lacking) == (Way.START, (), found.gone)
+        lacking = ",".join(f"{each.partition}={each.start}..{each.end}" for each in again.lacking)
+        control.backfill(Request(pipeline="orders", offsets=lacking, reason="lost", requested_by="tests"))
+        assert control.stream_recovery("live").lacking == ()
+        control.stream_start("live", once=True)
+    assert orders.rows() == rows_of(_SENT, *_ALL)
 
 
 def test_what_retention_took_is_named_and_state_is_not_thrown_away_unasked(new_orders: Callable[..., Orders]) -> None:

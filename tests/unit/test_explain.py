@@ -110,7 +110,9 @@ def test_what_no_run_touched_is_told_as_such(store: SqlStore) -> None:
 def test_diffs_approvals_and_notes_on_record_are_told(store: SqlStore) -> None:
     run = published_run(store, over(1, 2, "told"))
     base = [{"chunk": "2025-01-02", "base": {"rows": 280}, "stage": {"rows": 300}}]
-    store.runs.record(run.run_id, "diff.recorded", partitions=base, summary="20 added")
+    other = [{"chunk": "2025-01-01", "base": {"rows": 0}, "stage": {"rows": 0}}]
+    store.runs.record(run.run_id, "diff.recorded", partitions=[*other, *base], summary="20 added")
+    store.runs.record(run.run_id, "diff.recorded", partitions=base, summary="3 added by the canary")
     store.runs.record(run.run_id, "approval.given", role="lead", by="bob", comment="go")
     store.runs.record(run.run_id, "note", text="customers were told")
     (told,) = asked(store, "2025-01-02").runs

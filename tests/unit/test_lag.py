@@ -121,5 +121,6 @@ def test_the_screen_says_what_is_lost_and_how_to_take_it_from_an_archive() -> No
     assert "RECORDS LOST" in screen
     assert "5 offsets gone before they were read: 0=10..15" in screen
     assert "backcast plan daily --offsets 0=10..15" in screen
+    assert "backcast stream recover live" in shown(render_lag(found.model_copy(update={"ours": True})))
     assert not found.sound
     assert found.behind_seconds == DAY.total_seconds()

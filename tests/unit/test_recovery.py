@@ -45,3 +45,5 @@ def test_only_a_whole_checkpoint_that_stands_where_the_table_does_is_kept() -> N
     assert way_back(sound=True, position=ends, proven=ends)[0] is Way.START
     for sound, position in ((False, ends), (True, None), (True, {0: 9})):
         assert way_back(sound=sound, position=position, proven=ends)[0] is Way.FRESH
+    gone = cut_off(ends, {0: 12})
+    assert way_back(sound=True, position=ends, proven=ends, gone=gone)[0] is Way.FRESH, "the log begins behind it"

@@ -24,6 +24,15 @@ def is_recorded(diff: Diff, events: Iterable[Event]) -> bool:
     )
 
 
+def whole_summary(events: Iterable[Event], chunks: int) -> str:
+    """What the newest diff of all chunks came to; empty without one: that of a canary tells nothing of the others."""
+    found = ""
+    for event in events:
+        if event.name == RECORDED and len(event.data["partitions"]) == min(chunks, _MOST):
+            found = str(event.data["summary"])
+    return found
+
+
 def diff_data(diff: Diff) -> dict[str, Any]:
     before, after = diff.total
     names = {"changed", "format_only", "tolerated", "name", "type"}

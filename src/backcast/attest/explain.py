@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from backcast.attest.diffs import RECORDED
+from backcast.attest.diffs import RECORDED, whole_summary
 from backcast.attest.step import attest
 from backcast.errors import InvalidRequest
 from backcast.model.evidence import APPROVALS, NOTE, Evidence
@@ -108,7 +108,7 @@ def _touch(evidence: Evidence, window: Interval) -> Touch:
         scope_rows=manifest.target.rows,
         approvals=(*(_word(event) for event in events if event.name.startswith(APPROVALS)), *_reviewed(evidence)),
         chunks=_chunks(evidence, window),
-        changed=next((str(each.data["summary"]) for each in reversed(events) if each.name == RECORDED), ""),
+        changed=whole_summary(events, len(manifest.chunks)),
         published=tuple(_made(each, events) for each in evidence.publications),
         superseded_by=run.superseded_by,
         detail=run.detail,

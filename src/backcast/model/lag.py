@@ -51,6 +51,8 @@ class StreamLag(Document):
     stream: str | None
     """None for a checkpoint that no declared stream has."""
     pipeline: str | None
+    ours: bool = False
+    """It is run here, so that `stream recover` brings it back."""
     source: str
     topic: str
     topic_id: str

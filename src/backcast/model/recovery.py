@@ -47,6 +47,10 @@ class Recovery(Document):
     """Of the table, in which it came."""
     gone: Ranges
     """Offsets behind that which the log no longer has."""
+    lacking: Ranges
+    """Those of them, and of what an earlier recovery went past, that no run has added to the table."""
+    by_offset: bool
+    """Whether the pipeline can add exactly these: it appends or merges."""
     archived: bool
     """Whether the topic has an archive to take them from."""
     way: Way
@@ -93,8 +97,13 @@ def cut_off(position: Mapping[int, int], log_starts: Mapping[int, int]) -> Range
     )
 
 
-def way_back(*, sound: bool, position: Mapping[int, int] | None, proven: Mapping[int, int]) -> tuple[Way, str]:
+def way_back(
+    *, sound: bool, position: Mapping[int, int] | None, proven: Mapping[int, int], gone: Ranges = ()
+) -> tuple[Way, str]:
     """And why that one."""
+    if sound and position == proven and gone:
+        # Spark refuses to go on in front of the log.
+        return Way.FRESH, "the log begins behind where the checkpoint stands"
     if sound and position == proven:
         return Way.START, "the checkpoint is whole, and stands where the table does"
     if not sound:

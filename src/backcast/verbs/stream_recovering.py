@@ -6,10 +6,14 @@ import json
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from backcast.appending import added_runs
 from backcast.beside import newest_commit, proven
 from backcast.errors import InvalidRequest, Refused
 from backcast.model.live import stream_lease
+from backcast.model.log import OffsetRange
+from backcast.model.pieces import layers, pieces
 from backcast.model.recovery import RECOVERED, Recovery, Way, cut_off, way_back
+from backcast.model.table import PublishMode
 from backcast.run.lease import acquire
 from backcast.spark.gateway import jvm_errors
 from backcast.streams.checkpoint.damage import verify
@@ -20,6 +24,7 @@ from backcast.streams.checkpoint.look import position_of
 from backcast.verbs.streaming import StreamingVerbs
 
 if TYPE_CHECKING:
+    from backcast.model.log import Ranges
     from backcast.model.stream import StreamSpec
 
 
@@ -44,8 +49,10 @@ class StreamRecoveryVerbs(StreamingVerbs):
         found = verify(checkpoint)
         exists = bool(checkpoint.offsets or checkpoint.commits or checkpoint.readable_id())
         position = position_of(checkpoint, spec.source.topic) if exists else None
-        way, why = way_back(sound=found.sound and exists, position=position, proven=stands)
-        starts = {each.partition: each.log_start for each in query.topic().partitions}
+        topic = query.topic()
+        starts = {each.partition: each.log_start for each in topic.partitions}
+        gone = cut_off(stands, starts)
+        way, why = way_back(sound=found.sound and exists, position=position, proven=stands, gone=gone)
         return Recovery(
             stream=name,
             pipeline=spec.pipeline.name,
@@ -59,7 +66,9 @@ class StreamRecoveryVerbs(StreamingVerbs):
             proven=stands,
             batch=commit.batch,
             version=commit.version,
-            gone=cut_off(stands, starts),
+            gone=gone,
+            lacking=self._lacking(spec, query_id, topic.topic_id, gone),
+            by_offset=spec.pipeline.settings.publish_mode is not PublishMode.REPLACE,
             archived=spec.source.archive is not None,
             way=way,
             why=why,
@@ -82,7 +91,12 @@ class StreamRecoveryVerbs(StreamingVerbs):
             with exchange.building() as building:
                 write_fresh(building, query_id, {"0": json.dumps(offsets, separators=(",", ":"))})
             kept = exchange.exchange("recover", world.clock.now())
-            told = {"query_id": query_id, "offsets": offsets, "kept": None if kept is None else str(kept)}
+            told = {
+                "query_id": query_id,
+                "offsets": offsets,
+                "kept": None if kept is None else str(kept),
+                "gone": [each.as_json() for each in found.lacking],
+            }
             store.step(name, RECOVERED, **told)
             if live is not None:
                 # What is on record belongs to the new query from now on, or its start would be refused as a stranger's.
@@ -98,11 +112,26 @@ class StreamRecoveryVerbs(StreamingVerbs):
             raise Refused(f"neither the store nor a checkpoint knows a query of stream {spec.name}", hint=hint)
         return query_id
 
+    def _lacking(self, spec: StreamSpec, query_id: str, topic_id: str, gone: Ranges) -> Ranges:
+        """What is gone, and what the recovery that made this query went past and may have died before it added it."""
+        steps = self.world.store().streams.steps(spec.name)
+        passed = {each.data["query_id"]: each.data.get("gone", ()) for each in steps if each.name == RECOVERED}
+        owed = tuple(OffsetRange.model_validate(each) for each in passed.get(query_id, ()))
+        if not owed and not gone:
+            return ()
+        runs = added_runs(self.world.reader(), spec.dataset.table)
+        logs = [pin.log for _, manifest in runs for pin in manifest.inputs if pin.log is not None]
+        mine = [log for log in logs if log.topic_id == topic_id and not log.by_time]
+        added = [each.only or each.owned for log in mine for each in log.slices.values()]
+        return pieces(layers((owed, gone), without=added))
+
 
 def _refuse_losing_state(found: Recovery, *, without_state: bool) -> None:
     if not found.stateful or without_state:
         return
-    if found.recoverable is not None:
+    if found.gone:
+        hint = "what the log lost cannot be in any state"
+    elif found.recoverable is not None:
         hint = f"backcast checkpoint rewind {found.stream} --to-batch {found.recoverable}"
     else:
         hint = f"backcast checkpoint restore {found.stream} BACKUP"

@@ -22,6 +22,7 @@ from backcast.spark.gateway import jvm_errors
 from backcast.verbs.themed import Verbs
 
 if TYPE_CHECKING:
+    from backcast.model.log import TopicFacts
     from backcast.model.report import OnProgress
     from backcast.model.stream import StreamSpec
     from backcast.ports.streams import LiveQuery
@@ -89,6 +90,7 @@ class StreamingVerbs(Verbs):
                 begun = self._record(spec, query, where)
                 # What was refused must not be on record as the stream's own: the next start would take it for that.
                 _refuse_stranger(before, begun, where, self._ends(spec.name), accept=accept, spec=spec)
+                _refuse_forgotten(spec.name, where, query.topic())
             record = begun
             store.save(record, lease.check())
             host = LiveHost(
@@ -292,6 +294,17 @@ def _refuse_stranger(
         f" {_told(position) if position else spec.starting}",
         hint=f"backcast checkpoint inspect {name}; {accepting}",
     )
+
+
+def _refuse_forgotten(name: str, where: Position, topic: TopicFacts) -> None:
+    """Raises Refused when retention took what the stream would read next: Spark says so in the middle of a batch."""
+    starts = {each.partition: each.log_start for each in topic.partitions}
+    gone = [f"{key}={end}..{starts[key]}" for key, end in sorted(where.ends.items()) if end < starts.get(key, 0)]
+    if gone:
+        raise Refused(
+            f"topic {topic.topic} no longer has offsets {', '.join(gone)}, which stream {name} has not read",
+            hint=f"backcast stream recover {name} takes them from the archive, and goes on behind them",
+        )
 
 
 def _literal(starting: str, topic: str) -> dict[int, int]:

@@ -12,6 +12,7 @@ from backcast.cli.locate import find_project
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, Common, ScopeOptions, StreamName, WhyOptions
 from backcast.cli.working import screen_of, working
+from backcast.errors import Refused
 
 if TYPE_CHECKING:
     from backcast.cli.screen import Screen
@@ -48,16 +49,30 @@ def stream_recover(
                 return 0
             given = {"name": name, "found": found.as_json(), "without_state": without_state}
             work.call("stream-recover", "making the checkpoint", **given)
-    if found.gone:
-        _restore(found, common, yes=yes)
+    if not found.lacking:
+        return _resume(found, common, screen, yes=yes)
+    if not found.by_offset:
+        _resume(found, common, screen, yes=yes)
+        screen.note(f"offsets {_lacking(found)} are not in {found.table}: backcast late {found.stream} --plan")
+        return Refused.exit_code
+    code = _restore(found, common, yes=yes)
+    if code:
+        screen.note(
+            f"offsets {_lacking(found)} are not in {found.table}, and the stream is not started: the same command tries"
+            f" again, backcast stream start {found.stream} goes on without them"
+        )
+        return code
     return _resume(found, common, screen, yes=yes)
 
 
-def _restore(found: Recovery, common: Common, *, yes: bool) -> None:
-    """What retention took before the stream could read it, out of the archive."""
-    offsets = ",".join(f"{each.partition}={each.start}..{each.end}" for each in found.gone)
+def _restore(found: Recovery, common: Common, *, yes: bool) -> int:
+    """What retention took before the stream could read it, out of the archive. The exit code of its run."""
     why = WhyOptions(reason=f"retention took what stream {found.stream} had not read", kind="repair")
-    backfill(found.pipeline, scope=ScopeOptions(offsets=offsets), why=why, yes=yes, common=common)
+    return backfill(found.pipeline, scope=ScopeOptions(offsets=_lacking(found)), why=why, yes=yes, common=common)
+
+
+def _lacking(found: Recovery) -> str:
+    return ",".join(f"{each.partition}={each.start}..{each.end}" for each in found.lacking)
 
 
 def _resume(found: Recovery, common: Common, screen: Screen, *, yes: bool) -> int:

@@ -107,5 +107,7 @@ def _remedy(found: StreamLag) -> RenderableType | None:
     """What is lost can come from an archive, if there is one; the plan tells."""
     if found.other_topic or not found.lost or found.pipeline is None:
         return None
+    if found.ours:
+        return command(f"backcast stream recover {found.stream}")
     asked = f"--offsets {format_ranges(found.lost)}"
     return command(f'backcast plan {found.pipeline} {asked} --kind replay --reason "lost to retention"')

@@ -8,13 +8,14 @@ from rich.console import RenderableType
 
 from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, blocks, page, text
 from backcast.cli.render.words import count
+from backcast.model.log import Ranges
 from backcast.model.recovery import NO_BATCH, Recovery, Way
 
 _SHOWN = 5
 
 
 def render_recovery(found: Recovery) -> RenderableType:
-    whole = found.way is Way.START
+    whole = found.way is Way.START and not found.lacking
     head = text(
         (found.stream, STRONG), "  ", ("nothing to recover" if whole else found.way.value, GOOD if whole else CAREFUL)
     )
@@ -51,17 +52,25 @@ def _checkpoint(found: Recovery) -> list[RenderableType]:
 
 
 def _log(found: Recovery) -> list[RenderableType]:
-    if not found.gone:
-        return ["has every record from there on"]
-    gone = ", ".join(f"{each.partition}={each.start}..{each.end}" for each in found.gone)
-    where = "the archive has to give them" if found.archived else "and the topic has no archive"
-    return [text((f"no longer has {gone}", BAD), f": {where}")]
+    lines: list[RenderableType] = ["has every record from there on"]
+    if found.gone:
+        lines = [text((f"no longer has {_ranges(found.gone)}", BAD))]
+    if found.lacking:
+        where = "the archive has to give them" if found.archived else "and the topic has no archive"
+        lines.append(text((f"{_ranges(found.lacking)} are not in the table", BAD), f": {where}"))
+    elif found.gone:
+        lines.append("they are in the table: a run has added them")
+    return lines
 
 
 def _therefore(found: Recovery) -> str:
     if found.way is Way.START:
         return f"{found.why}: it can go on"
     return f"{found.why}: a fresh one begins at {_offsets(found.starting)}; the old one is kept aside"
+
+
+def _ranges(ranges: Ranges) -> str:
+    return ", ".join(f"{each.partition}={each.start}..{each.end}" for each in ranges)
 
 
 def _offsets(position: Mapping[int, int]) -> str:

@@ -50,6 +50,7 @@ def lag_of(
     return StreamLag(
         stream=None if stream is None else stream.name,
         pipeline=None if stream is None else stream.pipeline.name,
+        ours=stream is not None and not stream.external,
         source=source.name,
         topic=source.topic,
         topic_id=facts.topic_id,
