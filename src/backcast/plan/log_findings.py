@@ -18,6 +18,18 @@ def log_findings(inputs: Iterable[InputPin], settings: Settings) -> list[Finding
 
 
 def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
+    yield from _kept(pin, log)
+    yield from _read(pin, log)
+    if settings.live_policy is LivePolicy.RESTAGE:
+        yield block(
+            "policy.restage-needs-tables",
+            f"live policy `restage` reads newer inputs for some chunks, and input {pin.name} is a log",
+            "use `live: fail` or `live: keep`",
+        )
+
+
+def _kept(pin: InputPin, log: LogPin) -> Iterator[Finding]:
+    """What of the window log and archive still have, and for how long."""
     if pin.survival in (Survival.GONE, Survival.PARTIAL):
         what = "all" if pin.survival is Survival.GONE else "a part"
         nowhere = "" if log.archive is None else f", and {log.archive.place} does not have it either"
@@ -56,6 +68,10 @@ def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
             "mend the archive, or ask for a window without them; when producers use transactions, declare it:"
             " `transactional: true`",
         )
+
+
+def _read(pin: InputPin, log: LogPin) -> Iterator[Finding]:
+    """What of that is read."""
     if log.left is not None:
         yield note(
             "log.left-to-stream",
@@ -76,12 +92,6 @@ def _found(pin: InputPin, log: LogPin, settings: Settings) -> Iterator[Finding]:
             "log.compacted",
             f"{log.topic} is compacted: records that newer ones of their key have replaced may be missing already",
             "nothing to do when only the last record of a key counts; else read a topic that keeps all of them",
-        )
-    if settings.live_policy is LivePolicy.RESTAGE:
-        yield block(
-            "policy.restage-needs-tables",
-            f"live policy `restage` reads newer inputs for some chunks, and input {pin.name} is a log",
-            "use `live: fail` or `live: keep`",
         )
 
 
