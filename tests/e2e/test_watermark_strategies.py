@@ -135,9 +135,7 @@ def test_a_plan_chooses_a_strategy_says_why_and_refuses_one_that_gives_other_row
     screen = "\n".join(shown(each, 120) for each in replay_lines(chosen))
     assert "stream live, as a stream, with its state after batch" in screen
     assert "watermark sorted: records come in order of event time, so none is late" in screen
-    assert replays.planned(Strategy.BOUNDED).because.endswith(
-        "asked for: what the live stream would drop as late is dropped"
-    )
+    assert replays.planned(Strategy.BOUNDED).because.endswith("asked for: what the live stream would drop is dropped")
     with pytest.raises(PlanRefused, match="a batch would give other rows than stream live: dropDup") as told:
         replays.planned(Strategy.BATCH)
     assert told.value.hint == "use --watermark sorted"

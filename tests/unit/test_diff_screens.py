@@ -112,20 +112,24 @@ def test_what_a_live_stream_dropped_as_late_is_told_beside_the_chunks_that_diffe
     screen = " ".join(shown(render_diff(diff), 120).split())
     assert "CHANGED FORMAT NEAR LATE" in screen
     assert "2026-01-02 9 10 +1 2 1 3 0 0 2 changed" in screen
-    assert "late: in 1 chunk that differs: 2 records that stream live dropped" in screen
+    assert "late: 2 records that stream live dropped are in 1 chunk that differs" in screen
     page = diff_page(diff)
     assert Tags(page).open == []
-    assert "Late: in 1 chunk that differs: 2 records that stream live dropped." in page
+    assert "Late: 2 records that stream live dropped are in 1 chunk that differs." in page
     assert diff.as_json()["late"]["chunks"] == {"2026-01-02": 2}
     assert "late" not in DIFF.as_json(), "other runs are told as before"
 
     def told(**more: object) -> str:
         return late.model_copy(update=more).sentence()
 
-    assert told(taken=1).endswith("2 records that stream live dropped, 1 of which this replay took")
-    assert told(taken=0).endswith("dropped, as this replay did again")
-    assert told(taken=None).endswith("dropped, and whether this replay took them nobody can tell any more")
-    assert told(records=0, unknown=1).endswith("1 record that it may have dropped: its checkpoint no longer tells")
+    assert told(taken=1).endswith("in 1 chunk that differs; this replay took 1 of them")
+    assert told(taken=0).endswith("in 1 chunk that differs; this replay dropped them too")
+    assert told(taken=None).endswith("; whether this replay took them nobody can tell any more")
+    assert told(unknown=1) == (
+        "2 records that stream live dropped and 1 that it may have dropped, which its checkpoint no longer tells,"
+        " are in 1 chunk that differs"
+    )
+    assert told(records=0, unknown=1, taken=0).startswith("1 record that stream live may have dropped, which its")
     assert (
         told(records=0, chunks={}) == "no record that stream live is known to have dropped is in a chunk that differs"
     )

@@ -208,22 +208,22 @@ class DiffLate(Document):
         """For people."""
         if self.because:
             return f"what stream {self.stream} dropped as late cannot be told: {self.because}"
-        told = []
-        if self.records:
-            told.append(f"{many(self.records, 'record')} that stream {self.stream} dropped{self._taken()}")
-        if self.unknown:
-            told.append(f"{many(self.unknown, 'record')} that it may have dropped: its checkpoint no longer tells")
-        if not told:
+        if not self.records + self.unknown:
             return f"no record that stream {self.stream} is known to have dropped is in a chunk that differs"
-        where = f"{many(len(self.chunks), 'chunk')} that {'differs' if len(self.chunks) == 1 else 'differ'}"
-        return f"in {where}: {'; '.join(told)}"
+        told = [f"{many(self.records, 'record')} that stream {self.stream} dropped"] if self.records else []
+        if self.unknown:
+            which = f"{self.unknown:,} that it" if told else f"{many(self.unknown, 'record')} that stream {self.stream}"
+            told.append(f"{which} may have dropped, which its checkpoint no longer tells,")
+        verb = "is" if self.records + self.unknown == 1 else "are"
+        differ = "differs" if len(self.chunks) == 1 else "differ"
+        return f"{' and '.join(told)} {verb} in {many(len(self.chunks), 'chunk')} that {differ}{self._taken()}"
 
     def _taken(self) -> str:
-        if self.taken is None:
-            return ", and whether this replay took them nobody can tell any more"
         if self.taken == self.records:
             return ""
-        return f", {self.taken:,} of which this replay took" if self.taken else ", as this replay did again"
+        if self.taken is None:
+            return "; whether this replay took them nobody can tell any more"
+        return f"; this replay took {self.taken:,} of them" if self.taken else "; this replay dropped them too"
 
 
 class Diff(Comparison):

@@ -78,7 +78,7 @@ class LateRecords:
             return False
         other = watermark is not None and watermark.column != time.column
         marks = [each.watermark for each in self.batches if each.committed and each.watermark is not None]
-        return bool(marks) and (other or max(marks) > window.start)
+        return bool(marks) and (other or max(marks) >= window.start)
 
     @property
     def _history(self) -> ReadHistory:
