@@ -108,7 +108,8 @@ def test_a_table_is_replayed_and_its_stream_goes_on_behind_it(shop: Shop) -> Non
     for name in ("catch-up.after-batches", "catch-up.after-cut", "full-replay.after-slice"):
         with crash_at(name), pytest.raises(SimulatedCrash):
             shop.control(DoomedWiring).stream_replay_slice("live", within=_WITHIN)
-        shop.broker.add_partitions(shop.topic, 3)
+        if name == "catch-up.after-batches":
+            shop.broker.add_partitions(shop.topic, 3)
 
     def meanwhile() -> None:
         control.stream_replay_stop("live")

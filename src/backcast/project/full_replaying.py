@@ -53,7 +53,13 @@ class StreamFullReplay:
         watermark = self.stream.watermark
         seconds = None if watermark is None else [watermark.column, watermark.delay.total_seconds()]
         code = sha256(canonical({"code": query.code(), "watermark": seconds}))
-        return CatchUp(self.folder, self.stream.source.topic, rows, code)
+        return CatchUp(
+            folder=self.folder,
+            topic=self.stream.source.topic,
+            rows=rows,
+            code=code,
+            partitions=lambda: [each.partition for each in self._topic.facts().partitions],
+        )
 
     def first_offsets(self, since: datetime | None) -> dict[int, int]:
         source, topic = self.stream.source, self._topic

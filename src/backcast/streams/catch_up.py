@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +42,8 @@ class CatchUp:
     """What the live query computes, over the topic without end."""
     code: str
     """Digest of what computes it now."""
+    partitions: Callable[[], Iterable[int]]
+    """Those that the topic has now."""
 
     @property
     def checkpoint(self) -> Path:
@@ -92,6 +94,7 @@ class CatchUp:
             self._cut(goal)
             while self._is_planned or any(end > self.ends().get(partition, 0) for partition, end in ends.items()):
                 before = (self.batch, self._last_planned)
+                self._complete()
                 self._drive(goal)
                 point("catch-up.after-batches")
                 self._cut(goal)
@@ -153,18 +156,33 @@ class CatchUp:
         planned = self._planned(number)
         limits = {each: max(before.get(each, 0), goal.ends.get(each, 0)) for each in planned}
         cut = limits if goal.as_one else {each: min(end, limits[each]) for each, end in planned.items()}
-        file = self.checkpoint / "offsets" / str(number)
-        (file.parent / f".{number}.crc").unlink(missing_ok=True)
         nothing = all(end == before.get(partition, 0) for partition, end in cut.items())
         if nothing and (goal.as_one or self._is_empty(number - 1)):
+            file = self.checkpoint / "offsets" / str(number)
+            (file.parent / f".{number}.crc").unlink(missing_ok=True)
             file.unlink()
             return
-        lines = self._lines(number)
-        offsets = {self.topic: {str(partition): end for partition, end in sorted(cut.items())}}
-        unfinished = self.folder / "offsets.unfinished"
-        unfinished.write_text("\n".join([*lines[:_HEAD], json.dumps(offsets, separators=(",", ":"))]), encoding="utf-8")
-        unfinished.rename(file)
+        self._replan(number, cut)
         point("catch-up.after-cut")
+
+    def _complete(self) -> None:
+        """A batch that was planned before the topic got a partition reads none of it: Spark 4.0 does not repeat a batch
+        that lacks one (SPARK-53560).
+        """
+        if self._is_planned:
+            planned = self._planned(self._last_planned)
+            new = [each for each in self.partitions() if each not in planned]
+            if new:
+                self._replan(self._last_planned, dict.fromkeys(new, 0) | planned)
+
+    def _replan(self, number: int, ends: Mapping[int, int]) -> None:
+        file = self.checkpoint / "offsets" / str(number)
+        offsets = {self.topic: {str(partition): end for partition, end in sorted(ends.items())}}
+        lines = [*self._lines(number)[:_HEAD], json.dumps(offsets, separators=(",", ":"))]
+        unfinished = self.folder / "offsets.unfinished"
+        unfinished.write_text("\n".join(lines), encoding="utf-8")
+        (file.parent / f".{number}.crc").unlink(missing_ok=True)
+        unfinished.rename(file)
 
     def _unfit(self, number: int, goal: _Goal) -> bool:
         """Whether a planned batch goes beyond the goal, or is not all that is left of it."""
@@ -185,7 +203,10 @@ class CatchUp:
 
     def _is_empty(self, batch: int) -> bool:
         """Whether the batch read nothing, or there was none."""
-        return batch < 0 or self._planned(batch) == (self._planned(batch - 1) if batch else self.starts())
+        if batch < 0:
+            return True
+        before = self._planned(batch - 1) if batch else self.starts()
+        return all(end == before.get(partition, 0) for partition, end in self._planned(batch).items())
 
     def _planned(self, batch: int) -> dict[int, int]:
         return {int(key): int(value) for key, value in json.loads(self._lines(batch)[_HEAD])[self.topic].items()}
