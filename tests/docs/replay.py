@@ -57,6 +57,12 @@ class Shell:
         if self.control is not None:
             self.control.world.close()
 
+    def look_again(self) -> ControlPlane:
+        """The project as its files are now."""
+        self.close()
+        self.control = open_project(self.folder)
+        return self.control
+
     def follow(self, typed: Typed) -> None:
         """Raises Differs when a shown line does not come out, or the command fails and the page does not say so."""
         out = self._answer(shlex.split(typed.command), typed)

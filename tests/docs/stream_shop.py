@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from backcast.cli import detached
 from backcast.testing.kafka_records import Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from backcast.control import ControlPlane
     from backcast.testing.kafka import KafkaBroker
 
 TOPIC = "shop.orders"
-BY_HOUR, BY_DAY = "lake.shop.orders_by_hour", "lake.shop.orders_by_day"
+BY_HOUR, BY_DAY, SALES = "lake.shop.orders_by_hour", "lake.shop.orders_by_day", "lake.shop.sales"
+ARCHIVE = "lake.shop.orders_archive"
+TABLES = (BY_HOUR, BY_DAY, SALES, ARCHIVE)
 _VALUE = "id BIGINT, shop STRING, at TIMESTAMP, amount DECIMAL(10,2)"
 _CONFIG = f"""\
 name: shop
@@ -31,18 +36,26 @@ sources:
     value: {{format: json, columns: "{_VALUE}"}}
     time: {{column: at}}
     slack: {{after: 12h}}
+    archive: {{table: {ARCHIVE}}}
 datasets:
   by_hour: {{table: {BY_HOUR}, time: {{column: hour}}, grain: hour, key: [hour, shop]}}
   by_day: {{table: {BY_DAY}, time: {{column: day, kind: date}}, key: [day, shop], calendar: weekdays}}
+  sales: {{table: {SALES}, time: {{column: day, kind: date}}, key: [id], calendar: weekdays}}
 pipelines:
   by_hour: {{sql: by_hour.sql, version: 1.0.0, inputs: {{orders: orders}}, output: by_hour}}
   by_day: {{sql: by_day.sql, version: 1.0.0, inputs: {{orders: orders}}, output: by_day}}
+  sales: {{sql: sales.sql, version: 1.0.0, inputs: {{orders: orders}}, output: sales}}
+  sales_live:
+    {{sql: sales.sql, version: 1.0.0, inputs: {{orders: orders}}, output: sales, publish: {{mode: append}}}}
 streams:
   live: {{pipeline: by_hour, checkpoint: checkpoints/live, watermark: {{column: at, delay: 10m}}, external: true}}
+  sales-live: {{pipeline: sales_live, checkpoint: checkpoints/sales-live, starting: '{{"{TOPIC}": {{"0": 100}}}}'}}
 """
 _SQL = (
     "SELECT {time}, shop, count(*) AS orders, CAST(sum(amount) AS DECIMAL(20,2)) AS amount FROM orders GROUP BY 1, 2\n"
 )
+_SALES = "SELECT id, shop, at, {amount}amount, to_date(at) AS day FROM orders\n"
+_WITH_TAX = "CAST(amount * 1.19 AS DECIMAL(10,2)) AS "
 _MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 
 
@@ -52,11 +65,14 @@ def build(root: Path, spark: SparkSession, broker: KafkaBroker) -> None:
     (root / "backcast.yaml").write_text(_CONFIG.replace("SERVERS", broker.servers))
     (root / "by_hour.sql").write_text(_SQL.format(time="date_trunc('HOUR', at) AS hour"))
     (root / "by_day.sql").write_text(_SQL.format(time="to_date(at) AS day"))
+    (root / "sales.sql").write_text(_SALES.format(amount=_WITH_TAX))
     broker.create_topic(TOPIC, 1)
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
     columns = "shop STRING, orders BIGINT, amount DECIMAL(20,2)"
     spark.sql(f"CREATE TABLE {BY_HOUR} (hour TIMESTAMP, {columns}) USING iceberg PARTITIONED BY (hours(hour))")
     spark.sql(f"CREATE TABLE {BY_DAY} (day DATE, {columns}) USING iceberg PARTITIONED BY (day)")
+    sales = "id BIGINT, shop STRING, at TIMESTAMP, amount DECIMAL(10,2), day DATE"
+    spark.sql(f"CREATE TABLE {SALES} ({sales}) USING iceberg PARTITIONED BY (day)")
     friday, monday = _MONDAY + timedelta(days=4), _MONDAY + timedelta(days=7)
     broker.produce(TOPIC, list(_orders(0, [_MONDAY + timedelta(days=day) for day in range(5)], range(9, 18))))
     _stream(root, spark, broker)
@@ -70,6 +86,36 @@ def build(root: Path, spark: SparkSession, broker: KafkaBroker) -> None:
         f"FROM (SELECT * FROM {BY_HOUR} UNION ALL SELECT TIMESTAMP'2026-01-12 12:00:00Z', 'S1', 1, 2.50) "
         f"WHERE to_date(hour) IN ({nights}) GROUP BY 1, 2"
     )
+
+
+def mend(root: Path) -> None:
+    """Version 1.1.0 of the sales: amounts as the tills send them."""
+    (root / "sales.sql").write_text(_SALES.format(amount=""))
+    config = (root / "backcast.yaml").read_text()
+    (root / "backcast.yaml").write_text(
+        config.replace("sql: sales.sql, version: 1.0.0", "sql: sales.sql, version: 1.1.0")
+    )
+
+
+def overtake(control: ControlPlane, broker: KafkaBroker) -> None:
+    """The stream of the sales has read Tuesday morning and was down since; of the afternoon retention took the most.
+
+    The archive was filled in between.
+    """
+    tuesday = _MONDAY + timedelta(days=8)
+    broker.produce(TOPIC, list(_orders(600, [tuesday], range(9, 12))))
+    control.stream_start("sales-live", once=True)
+    broker.produce(TOPIC, list(_orders(610, [tuesday], range(13, 18))))
+    control.archive("orders")
+    broker.delete_records(TOPIC, {0: 114})
+
+
+def end(root: Path, control: ControlPlane) -> None:
+    """Nothing of the stream is left running."""
+    deadline = time.monotonic() + 120
+    while detached.is_working(root, detached.stream_work("sales-live")) and time.monotonic() < deadline:
+        control.stream_stop("sales-live", force=True)
+        time.sleep(0.2)
 
 
 def _orders(first: int, days: list[datetime], hours: range) -> Iterator[Record]:

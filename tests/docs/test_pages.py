@@ -31,6 +31,20 @@ def test_every_command_that_is_shown_can_be_typed(typed: Typed) -> None:
     parsed(typed)
 
 
+SCENARIOS = (DOCS / "scenarios.md").read_text()
+ROWS = re.findall(r"^\| [^|]+ \| `(backcast [^`]+)` \| ", SCENARIOS, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ROWS)
+def test_every_scenario_has_a_command_that_can_be_typed(command: str) -> None:
+    parsed(Typed("docs/scenarios.md", 1, command, ()))
+
+
+def test_a_scenario_without_a_command_would_be_found() -> None:
+    rows = [line for line in SCENARIOS.splitlines() if line.startswith("| ") and not re.match(r"\| (You|What) ", line)]
+    assert len(rows) == len(ROWS) > 40
+
+
 def test_a_command_that_does_not_exist_would_be_found() -> None:
     with pytest.raises(Exception, match="--nowhere"):
         parsed(Typed("none", 1, "backcast plan daily --on 2026-01-05 --nowhere", ()))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.testing.kafka_records import Record
+from tests.cheap import cheap
 from tests.docs import stream_shop
 from tests.docs.pages import ROOT, typed_on
 from tests.docs.replay import Shell, first_missing
@@ -91,12 +92,30 @@ def test_so_do_those_about_the_checkpoint_of_a_stream(
 def test_so_do_the_runbooks_about_streams(
     shell: Shell, spark: SparkSession, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stream of somebody else's has dropped two orders, and a nightly job has missed two nights."""
+    """A stream of somebody else's has dropped two orders, and a nightly job has missed two nights; a new table is
+    filled by wrong code, which is mended; and retention overtakes a stream of ours.
+    """
     monkeypatch.setenv("COLUMNS", "110")
-    for table in (stream_shop.BY_HOUR, stream_shop.BY_DAY):
+    for table in stream_shop.TABLES:
         spark.sql(f"DROP TABLE IF EXISTS {table} PURGE")
     stream_shop.build(shell.folder, spark, broker)
-    follow(shell, [ROOT / "docs" / "runbooks" / f"{name}.md" for name in ("late-data", "daily-catch-up")])
+    follow(shell, runbooks("late-data", "daily-catch-up", "month-migration"))
+    stream_shop.mend(shell.folder)
+    shell.look_again()
+    follow(shell, runbooks("wrong-transform"))
+    # One step starts a process, which brings a Spark of its own.
+    for name, value in cheap().items():
+        monkeypatch.setenv(name, value)
+    control = shell.look_again()
+    stream_shop.overtake(control, broker)
+    try:
+        follow(shell, runbooks("retention-exceeded"))
+    finally:
+        stream_shop.end(shell.folder, control)
+
+
+def runbooks(*names: str) -> list[Path]:
+    return [ROOT / "docs" / "runbooks" / f"{name}.md" for name in names]
 
 
 def follow(shell: Shell, pages: list[Path]) -> None:
