@@ -12,8 +12,10 @@ from backcast.demo.lake import Row
 from backcast.testing.kafka_records import Record
 
 SHOPS = ("Berlin", "Lyon", "Porto", "Turin")
-CHANGED = "Lyon"
-"""Its new till sends cents, and says so. The others send euros."""
+GROWN = "Lyon"
+"""It got a second till. The others have one."""
+COUNTERS = {1: "ground floor", 2: "first floor"}
+"""Where the tills of a shop stand."""
 A_DAY = 1440
 _SCATTER = 8
 _MOST_MINUTES_LATE = 20
@@ -25,36 +27,47 @@ class Order:
 
     id: int
     shop: str
+    till: int
     at: datetime
     euros: Decimal
-    in_cents: bool
+    tills: int
+    """How many its shop had by then."""
     written: datetime
 
     @classmethod
-    def of(cls, number: int, at: datetime, *, written: datetime | None = None, new_till: bool = True) -> Order:
+    def of(cls, number: int, at: datetime, *, written: datetime | None = None, grown: bool = True) -> Order:
         shop = SHOPS[number % len(SHOPS)]
         euros = Decimal(100 + number * 37 % 1900) / 100
-        return cls(number, shop, at, euros, new_till and shop == CHANGED, written or at)
+        tills = 2 if grown and shop == GROWN else 1
+        return cls(number, shop, 1 + number // len(SHOPS) % tills, at, euros, tills, written or at)
 
     def record(self) -> Record:
-        amount, unit = (int(self.euros * 100), "cent") if self.in_cents else (float(self.euros), "euro")
-        value = {"id": self.id, "shop": self.shop, "at": _spelled(self.at), "amount": amount, "unit": unit}
+        value = {
+            "id": self.id,
+            "shop": self.shop,
+            "till": self.till,
+            "at": self.at.isoformat(timespec="milliseconds"),
+            "amount": float(self.euros),
+        }
         return Record(json.dumps(value), key=str(self.id), timestamp=_millis(self.written))
 
     @property
     def row(self) -> Row:
-        """What it must be in the table: id, shop, milliseconds, amount, day."""
-        return self.id, self.shop, _millis(self.at), self.euros, self.at.date()
+        """What it must be in the table: id, shop, counter, milliseconds, amount, day."""
+        return self._at(self.till)
 
     @property
-    def wrong_row(self) -> Row:
-        """What version 1.0.0 makes of it."""
-        return self.id, self.shop, _millis(self.at), self.euros * (100 if self.in_cents else 1), self.at.date()
+    def wrong_rows(self) -> list[Row]:
+        """What version 1.0.0 makes of it: a row for every till of the shop."""
+        return [self._at(till) for till in range(1, self.tills + 1)]
+
+    def _at(self, till: int) -> Row:
+        return self.id, self.shop, COUNTERS[till], _millis(self.at), self.euros, self.at.date()
 
 
-def history(first: date, days: int, new_till: date) -> list[Order]:
+def history(first: date, days: int, grown: date) -> list[Order]:
     """In the order of the log, which is not that of the orders: some of them are minutes late."""
-    return sorted(_spread(first, days, new_till), key=lambda each: each.written)
+    return sorted(_spread(first, days, grown), key=lambda each: each.written)
 
 
 def broken_record(day: date) -> Record:
@@ -71,12 +84,12 @@ def records(orders: Iterable[Order], broken_on: date) -> Iterator[Record]:
         yield each.record()
 
 
-def _spread(first: date, days: int, new_till: date) -> Iterator[Order]:
+def _spread(first: date, days: int, grown: date) -> Iterator[Order]:
     begin = datetime.combine(first, time(), UTC)
     for number in range(days * A_DAY):
         at = begin + timedelta(days=1) * number / A_DAY
         late = timedelta(minutes=number * _SCATTER % (_MOST_MINUTES_LATE + 1))
-        yield Order.of(number, at, written=at + late, new_till=at.date() >= new_till)
+        yield Order.of(number, at, written=at + late, grown=at.date() >= grown)
 
 
 def _noon(day: date) -> datetime:
@@ -85,7 +98,3 @@ def _noon(day: date) -> datetime:
 
 def _millis(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
-
-
-def _spelled(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""The whole story: a table that is restated, then a topic that is replayed, and what both come to."""
+"""The whole story: a table that is restated, then the table of a live stream, and what both come to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tell(below: Path, narrator: Narrator) -> None:
     try:
         narrator.part("Part one: a table is restated")
         table = table_story.tell(lake, narrator)
-        narrator.part("Part two: a day is replayed from a topic")
+        narrator.part("Part two: a live stream has a bug")
         topic = topic_story.tell(lake, narrator)
     finally:
         lake.spark.stop()

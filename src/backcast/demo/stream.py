@@ -1,19 +1,25 @@
-"""The world around the topic: tills that send orders all along, and a stream that writes them into the table."""
+"""The world around the topic: tills that send orders all along, and the stream that writes them into the table."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from backcast.cli import detached
 from backcast.demo.live import Background
+from backcast.demo.narrator import ClaimBroken, Narrator
 from backcast.demo.orders import SHOPS, Order
-from backcast.demo.topic import COLUMNS, ORDERS, TOPIC, OrdersTopic
+from backcast.demo.shell import expect
+from backcast.demo.topic import STREAM, TOPIC, OrdersTopic
+from backcast.project.api import open_project
 from backcast.testing.kafka_records import write
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
+    from backcast.model.live import StreamStatus
+
+_PATIENCE = 600.0
+_POLL_SECONDS = 0.2
 
 
 class Tills(Background):
@@ -31,6 +37,12 @@ class Tills(Background):
         self._next = first
         self.sent: list[Order] = []
 
+    def open(self) -> None:
+        """Start, and wait for the first orders."""
+        self.start()
+        while not self.sent and self.failure is None:
+            time.sleep(_POLL_SECONDS)
+
     def step(self) -> None:
         now = datetime.now(UTC).replace(microsecond=0)
         batch = [Order.of(self._next + number, now) for number in range(len(SHOPS))]
@@ -40,57 +52,48 @@ class Tills(Background):
 
 
 class Stream:
-    """Structured Streaming from the topic into the table, with the transform that is deployed when it starts.
+    """The stream of the project, started and stopped by the real commands: a process with a Spark of its own."""
 
-    A record that is no JSON it leaves out, as such streams do, and says nothing.
-    """
-
-    def __init__(self, orders: OrdersTopic) -> None:
+    def __init__(self, orders: OrdersTopic, narrator: Narrator) -> None:
         self._orders = orders
-        self._query: StreamingQuery | None = None
+        self._narrator = narrator
 
     def start(self) -> None:
         """Go on where the checkpoint says, or from the beginning of the topic."""
-        rows = self._transformed()
-        checkpoint = str(self._orders.root / "checkpoint")
-        writer = rows.writeStream.option("checkpointLocation", checkpoint).trigger(processingTime="1 second")
-        self._query = writer.toTable(ORDERS)
-
-    def catch_up(self) -> None:
-        """Wait until every record that is in the topic now has been written, or the stream has failed."""
-        from pyspark.errors import StreamingQueryException
-
-        if self._query is not None:
-            # `failure` tells.
-            with suppress(StreamingQueryException):
-                self._query.processAllAvailable()
+        expect(self._narrator, 0, "stream", "start", STREAM, "--detach")
 
     def stop(self) -> None:
-        if self._query is not None:
-            self._query.stop()
+        expect(self._narrator, 0, "stream", "stop", STREAM)
 
-    @property
-    def batches(self) -> int:
-        """How many batches it has begun since the checkpoint is there."""
-        progress = None if self._query is None else self._query.lastProgress
-        return 0 if progress is None else int(progress["batchId"]) + 1
+    def status(self) -> StreamStatus:
+        """What the store knows; the process itself is not asked."""
+        control = open_project(self._orders.root)
+        try:
+            return control.stream_status(STREAM)
+        finally:
+            control.world.close()
 
-    @property
-    def failure(self) -> str:
-        """What ended it before it was told to stop; empty while all is well."""
-        if self._query is None or (self._query.isActive and self._query.exception() is None):
-            return ""
-        return str(self._query.exception() or "it ended by itself")
+    def catch_up(self) -> None:
+        """Wait until each record that is in the topic now is written. Raises ClaimBroken when the stream ended."""
+        wanted, deadline = self._orders.broker.end_offsets(TOPIC), time.monotonic() + _PATIENCE
+        while any(ends_of(found := self.status()).get(key, 0) < end for key, end in wanted.items()):
+            if not found.alive or time.monotonic() > deadline:
+                raise ClaimBroken(f"the stream goes on: it is {found.state}: {found.live and found.live.detail}")
+            time.sleep(_POLL_SECONDS)
 
-    def _transformed(self) -> DataFrame:
-        spark = self._orders.spark.newSession()
-        records = (
-            spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", self._orders.broker.servers)
-            .option("subscribe", TOPIC)
-            .option("startingOffsets", "earliest")
-            .load()
-        )
-        decoded = records.selectExpr(f"from_json(CAST(value AS STRING), '{COLUMNS}') AS value").select("value.*")
-        decoded.where("id IS NOT NULL").createOrReplaceTempView("orders")
-        return spark.sql(self._orders.model.read_text())
+    def end(self) -> None:
+        """However the story ended: nothing of the stream is left running."""
+        control, deadline = open_project(self._orders.root), time.monotonic() + _PATIENCE
+        try:
+            # A process that is still starting listens to nobody yet.
+            while detached.is_working(self._orders.root, detached.stream_work(STREAM)) and time.monotonic() < deadline:
+                control.stream_stop(STREAM, force=True)
+                time.sleep(_POLL_SECONDS)
+        finally:
+            control.world.close()
+
+
+def ends_of(status: StreamStatus) -> dict[int, int]:
+    """The next offset of each partition behind the newest batch that landed."""
+    landed = next((each for each in status.batches if each.landed), None)
+    return {} if landed is None else {each.partition: each.end for each in landed.offsets}

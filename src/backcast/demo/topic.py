@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backcast.demo.lake import Lake, Row, rows
+from backcast.demo.orders import COUNTERS, GROWN, SHOPS
 from backcast.testing.kafka import KafkaBroker
 
 if TYPE_CHECKING:
@@ -21,22 +22,24 @@ Groups = Mapping[str, Mapping[int, int]]
 """Consumer groups: where each stands, by partition."""
 TOPIC = "orders"
 ORDERS = "lake.shop.orders"
-COLUMNS = "id BIGINT, shop STRING, at TIMESTAMP, amount DECIMAL(10,2), unit STRING"
-WRONG_LINE = "amount,"
-RIGHT_LINE = "CAST(IF(unit = 'cent', amount / 100, amount) AS DECIMAL(10,2)) AS amount,"
+STREAM = "orders-live"
+DATASET = "orders_by_day"
+WRONG_LINE = "ON tills.shop = orders.shop AND tills.since <= orders.at"
+RIGHT_LINE = "ON tills.shop = orders.shop AND tills.till = orders.till"
+_TILLS = "lake.shop.tills"
+_COLUMNS = "id BIGINT, shop STRING, till INT, at TIMESTAMP, amount DECIMAL(10,2)"
 _GROUP = "billing"
 _PARTITIONS = 3
 _WEEK = timedelta(days=7)
 _SQL = """\
-SELECT id, shop, at,
-       {amount}
-       to_date(at) AS day
-FROM orders
+SELECT id, orders.shop, tills.counter, at, amount, to_date(at) AS day
+FROM orders JOIN tills
+  {join}
 """
 _PROJECT = """\
 name: orders
 store: .backcast/store.db
-spark: {{master: "local[*]", driver_memory: 2g}}
+spark: {{master: "local[*]", driver_memory: 1g}}
 
 catalogs:
   lake: {{type: jdbc, uri: "jdbc:sqlite:{lake}/catalog.db", warehouse: "{lake}/warehouse"}}
@@ -52,7 +55,8 @@ sources:
     quarantine: {{table: lake.shop.bad_orders, most: 10}}
 
 datasets:
-  orders_by_day:
+  tills: {{table: {tills}}}
+  {dataset}:
     table: {table}
     time: {{column: day, kind: date}}
     key: [id]
@@ -61,9 +65,12 @@ pipelines:
   orders:
     sql: models/orders.sql
     version: {version}
-    inputs: {{orders: orders}}
-    output: orders_by_day
-    publish: {{mode: replace, live: fail, undo_window: 7d}}
+    inputs: {{orders: orders, tills: {{dataset: tills, window: all}}}}
+    output: {dataset}
+    publish: {{mode: replace, live: keep, undo_window: 7d}}
+
+streams:
+  {stream}: {{pipeline: orders, checkpoint: checkpoint, trigger: 1s}}
 """
 
 
@@ -76,15 +83,17 @@ class OrdersTopic:
     broker: KafkaBroker
 
     @classmethod
-    def create(cls, lake: Lake, broker: KafkaBroker) -> OrdersTopic:
-        """The project at version 1.0.0, an empty topic that keeps a week, an empty table."""
+    def create(cls, lake: Lake, broker: KafkaBroker, grown: date) -> OrdersTopic:
+        """The project at version 1.0.0, an empty topic that keeps a week, an empty table; a second till that day."""
         made = cls(lake.root.parent / "orders", lake, broker)
         broker.create_topic(TOPIC, _PARTITIONS, retention_ms=int(_WEEK.total_seconds() * 1000))
         made.deploy("1.0.0", WRONG_LINE)
-        lake.spark.sql(
-            f"""CREATE TABLE {ORDERS} (id BIGINT, shop STRING, at TIMESTAMP, amount DECIMAL(10,2), day DATE)
-            USING iceberg PARTITIONED BY (day)"""
-        )
+        columns = "id BIGINT, shop STRING, counter STRING, at TIMESTAMP, amount DECIMAL(10,2), day DATE"
+        lake.spark.sql(f"CREATE TABLE {ORDERS} ({columns}) USING iceberg PARTITIONED BY (day)")
+        first = [f"('{shop}', 1, '{COUNTERS[1]}', DATE'2020-01-01')" for shop in SHOPS]
+        tills = ", ".join([*first, f"('{GROWN}', 2, '{COUNTERS[2]}', DATE'{grown}')"])
+        lake.spark.sql(f"CREATE TABLE {_TILLS} (shop STRING, till INT, counter STRING, since DATE) USING iceberg")
+        lake.spark.sql(f"INSERT INTO {_TILLS} VALUES {tills}")  # noqa: S608 - our own values
         return made
 
     @property
@@ -96,23 +105,26 @@ class OrdersTopic:
         """What turns orders into rows, for the stream and for a replay."""
         return self.root / "models" / "orders.sql"
 
-    def deploy(self, version: str, amount: str) -> None:
+    def deploy(self, version: str, join: str) -> None:
         """Write the project's files with this version of the transform."""
         self.model.parent.mkdir(parents=True, exist_ok=True)
-        self.model.write_text(_SQL.format(amount=amount))
+        self.model.write_text(_SQL.format(join=join))
         text = _PROJECT.format(
             lake=self.lake.root / ".lake",
             servers=self.broker.servers,
             topic=TOPIC,
-            columns=COLUMNS,
+            columns=_COLUMNS,
+            tills=_TILLS,
+            dataset=DATASET,
             table=ORDERS,
+            stream=STREAM,
             version=version,
         )
         (self.root / "backcast.yaml").write_text(text)
 
     def rows(self, where: str = "true") -> Counter[Row]:
         """Rows of the table as a reader sees them, like those of `Order.row`."""
-        return rows(self.spark, f"SELECT id, shop, unix_millis(at), amount, day FROM {ORDERS} WHERE {where}")  # noqa: S608 - our own values
+        return rows(self.spark, f"SELECT id, shop, counter, unix_millis(at), amount, day FROM {ORDERS} WHERE {where}")  # noqa: S608 - our own values
 
     def revenue(self, days: tuple[date, ...]) -> list[str]:
         """Days down, shops across."""
