@@ -114,7 +114,7 @@ class StreamReplay:
         return ReplayPin(
             stream=self.stream.name,
             strategy=WatermarkStrategy.BOUNDED,
-            because="a full replay: its query goes on as the stream",
+            because="it goes on as the stream",
             checkpoint=str(query.checkpoint),
             query_id=query.query_id() or "",
             batch=query.batch,

@@ -70,6 +70,9 @@ def replay_lines(replay: ReplayPin | None) -> list[RenderableType]:
     because = text((f"because {replay.because}", QUIET))
     if not replay.streamed:
         return [text(f"stream {replay.stream}, as a ", ("batch", STRONG)), strategy, because]
+    if replay.takeover:
+        batches = "" if replay.batch is None else f", batches 0 to {replay.batch:,} of a new query"
+        return [text(f"stream {replay.stream}, ", ("as a whole", STRONG), batches), "that query goes on as the stream"]
     state = "without state" if replay.batch is None else f"with its state after batch {replay.batch:,}"
     lines: list[RenderableType] = [text(f"stream {replay.stream}, as a ", ("stream", STRONG), f", {state}"), strategy]
     waits = f"it waits {duration(replay.delay_seconds)} of {replay.column} for late records"

@@ -53,7 +53,11 @@ class ReplayedInput:
         )
         slices = {name: LogSlice(ranges=(), owned=()) for name in windows}
         slices[first] = LogSlice(ranges=ranges, owned=tuple(each for each in ranges if each.span), window=event_time)
-        return self.topic.pinned(whole, slices, now, None)
+        pin = self.topic.pinned(whole, slices, now, None)
+        if not self.ends or pin.log is None:
+            return pin
+        # No lookup by time has chosen these offsets: no record can lie behind them and belong to what is computed.
+        return pin.model_copy(update={"log": pin.log.model_copy(update={"to_end": True})})
 
     def check(self, pin: InputPin, chunks: frozenset[str]) -> None:
         self.topic.check(pin, chunks)
