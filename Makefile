@@ -30,7 +30,7 @@ setup: base  ## make .venv from the lock file and fetch the Spark connectors and
 	@$(PY) -m backcast.spark.packages
 	@touch $@
 
-demo: base  ## restate a table beside a live writer and take it back; replay a day of a Kafka topic beside its stream
+demo: base  ## restate a table beside a live writer and take it back; restate a day of a stream while it runs
 	@$(PY) -m backcast.demo
 
 test: setup  ## run every test

@@ -168,6 +168,8 @@ def test_the_screen_of_a_stream_says_where_it_stands_and_what_to_type() -> None:
     assert re.search(r"3 +1 min ago +begun", page)
     assert re.search(r"2 +1 min ago +10 +9 +0 +0 +15 +1\.5 s +77", page)
     assert page.endswith("Next  backcast stream stop live")
+    slow = sample_batch(2, landed=True, version="7" * 19, rows_in=2881, rows_out=3240, log_end={0: 45}, seconds=154.0)
+    assert "LATE  ASIDE  LAG" in shown(render_stream(status(batches=[slow.as_json()]), now)), "only the version is cut"
     page = shown(render_stream(status(live=failed.as_json(), next="backcast stream start live"), now))
     assert "why         a record cannot be decoded" in page
     lines = shown(render_streams([running, status(external=True, name="elsewhere")], now)).splitlines()

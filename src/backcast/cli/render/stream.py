@@ -87,7 +87,8 @@ def _batches(batches: Sequence[LiveBatch], now: datetime) -> RenderableType | No
     if not batches:
         return None
     right = frozenset({"BATCH", "IN", "OUT", "LATE", "ASIDE", "LAG", "TOOK"})
-    table = columns("BATCH", "WHEN", "IN", "OUT", "LATE", "ASIDE", "LAG", "TOOK", "VERSION", right=right)
+    names = ("BATCH", "WHEN", "IN", "OUT", "LATE", "ASIDE", "LAG", "TOOK", "VERSION")
+    table = columns(*names, right=right, shrink=frozenset({"VERSION"}))
     for each in batches:
         table.add_row(
             str(each.batch),
@@ -98,7 +99,7 @@ def _batches(batches: Sequence[LiveBatch], now: datetime) -> RenderableType | No
             _unless_none(each.set_aside),
             number(each.lag) if each.log_end else "",
             "" if each.seconds is None else duration(each.seconds),
-            text((each.version or ("no rows" if each.landed else ""), QUIET)),
+            flexible(text((each.version or ("no rows" if each.landed else ""), QUIET))),
         )
     return indented(table, above=1)
 
