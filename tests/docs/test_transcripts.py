@@ -11,7 +11,7 @@ import pytest
 
 from backcast.testing.kafka_records import Record
 from tests.cheap import cheap
-from tests.docs import stream_shop
+from tests.docs import replay_shop, stream_shop
 from tests.docs.pages import ROOT, typed_on
 from tests.docs.replay import Shell, first_missing
 
@@ -116,6 +116,19 @@ def test_so_do_the_runbooks_about_streams(
 
 def runbooks(*names: str) -> list[Path]:
     return [ROOT / "docs" / "runbooks" / f"{name}.md" for name in names]
+
+
+def test_so_does_the_runbook_about_a_full_replay(
+    shell: Shell, spark: SparkSession, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The correction is the one that the page shows."""
+    monkeypatch.setenv("COLUMNS", "110")
+    spark.sql(f"DROP TABLE IF EXISTS {replay_shop.TABLE} PURGE")
+    page = ROOT / "docs" / "runbooks" / "full-replay.md"
+    ((name, corrected),) = re.findall(r"```sql\n *# (\S+)\n(.*?)```", page.read_text(), re.DOTALL)
+    assert name == "by_hour.sql"
+    replay_shop.build(shell.folder, spark, broker, corrected)
+    follow(shell, [page])
 
 
 def follow(shell: Shell, pages: list[Path]) -> None:
