@@ -75,8 +75,11 @@ class Freezing:
     def _busy(self, table: str) -> str | None:
         world = self._world
         for name in world.streams():
+            if world.stream(name).dataset.table != table:
+                continue
             held = world.reader().holder(stream_lease(name))
-            if world.stream(name).dataset.table != table or held is None or not world.alive(held.holder):
+            # A dead one's JVM is ended: it may be in the middle of a commit.
+            if held is None or world.ended(held.holder):
                 continue
             newest = world.stream_reader().batches(name, 1)
             if newest and not newest[0].landed and not newest[0].waits:

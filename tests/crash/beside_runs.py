@@ -34,7 +34,7 @@ from tests.crash.witness import Anomaly
 
 _OVER = (RunState.PUBLISHED, RunState.UNDONE, RunState.CANCELLED)
 _MOST_KILLS = 4
-_PATIENCE = 600.0
+_PATIENCE = 1800.0
 _REFUSED = {
     "keep": (Drifted,),
     "freeze": (Drifted, ScopeChanged),

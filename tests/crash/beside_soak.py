@@ -32,7 +32,7 @@ from tests.crash.beside_stream import Keeper, landed
 from tests.crash.witness import Anomaly
 
 _PAUSE = 5.0
-_PATIENCE = 600.0
+_PATIENCE = 1800.0
 
 
 class Reader(threading.Thread):

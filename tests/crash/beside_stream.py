@@ -22,7 +22,7 @@ from tests.crash.process import Bug, Lost, SparkProcess
 from tests.crash.witness import Anomaly
 
 _JOB = {"name": "live", "accept_checkpoint": False}
-_PATIENCE = 300.0
+_PATIENCE = 1800.0
 
 
 def status_of(orders: Orders) -> StreamStatus:
