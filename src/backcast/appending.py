@@ -14,7 +14,7 @@ from backcast.model.states import RunState
 from backcast.model.table import PublishMode
 from backcast.plan.bootstrap import bootstrap_findings
 from backcast.plan.log_shape import repeat_findings
-from backcast.run.lease import acquire
+from backcast.run.lease import HeldLease, acquire
 
 if TYPE_CHECKING:
     from backcast.model.manifest import Manifest
@@ -49,8 +49,8 @@ def _refuse_full(world: World, run: Run, manifest: Manifest) -> None:
 
 
 @contextmanager
-def only_append(world: World, run: Run, manifest: Manifest) -> Iterator[None]:
-    """As long as this holds no other run is appended to the table.
+def only_append(world: World, run: Run, manifest: Manifest) -> Iterator[HeldLease]:
+    """As long as the lease holds no other run is appended to the table: to be checked before the commit.
 
     Raises Refused when some of the same offsets were since the plan, which could not tell; what it told was accepted.
     """
@@ -64,5 +64,4 @@ def only_append(world: World, run: Run, manifest: Manifest) -> Iterator[None]:
                 raise Refused(f"{each.reason}, since this one was planned", hint=hint)
         if run.state is RunState.ACCEPTED:
             _refuse_full(world, run, manifest)
-        held.check()
-        yield
+        yield held

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from backcast.errors import Failed, LeaseHeld
 from backcast.model.live import freeze_lease, stream_lease
 from backcast.model.manifest import LivePolicy
-from backcast.run.lease import HeldLease, acquire
+from backcast.run.lease import HeldLease, acquire, see_off
 
 if TYPE_CHECKING:
     from backcast.model.run import Run
@@ -77,12 +77,13 @@ class Freezing:
         for name in world.streams():
             if world.stream(name).dataset.table != table:
                 continue
-            held = world.reader().holder(stream_lease(name))
-            # A dead one's JVM is ended: it may be in the middle of a commit.
-            if held is None or world.ended(held.holder):
-                continue
             newest = world.stream_reader().batches(name, 1)
-            if newest and not newest[0].landed and not newest[0].waits:
+            if not newest or newest[0].landed or newest[0].waits:
+                continue
+            try:
+                # A dead one's JVM is ended: it may be in the middle of a commit. One that stood still gets no further.
+                see_off(world.store().leases, stream_lease(name), world.holder(), world.clock, world.ended)
+            except LeaseHeld:
                 return name
         return None
 

@@ -227,15 +227,15 @@ class HeldRun:
             require_approval(self.world, run)
             require_history(runs, run)
         try:
-            with self._in_turn():
-                return publish_step(self._publish_job(), runs.verdict(self.run_id))
+            with self._in_turn() as turn:
+                return publish_step(self._publish_job(turn), runs.verdict(self.run_id))
         except RestageNeeded as needed:
             if not rounds:
                 raise restage.given_up(self.run_id, needed) from needed
             self._amend(needed.movement)
         return self.publish(rounds - 1)
 
-    def _in_turn(self) -> AbstractContextManager[None]:
+    def _in_turn(self) -> AbstractContextManager[HeldLease | None]:
         runs = self.world.store().runs
         manifest = runs.manifest(self.run_id)
         if manifest.settings.publish_mode is not PublishMode.APPEND:
@@ -292,9 +292,15 @@ class HeldRun:
             engine=self.world.engine(),
         )
 
-    def _publish_job(self) -> PublishJob:
+    def _publish_job(self, turn: HeldLease | None = None) -> PublishJob:
         store = self.world.store()
         run = store.runs.run(self.run_id)
+
+        def token() -> int:
+            if turn is not None:
+                turn.check()
+            return self.lease.check().token
+
         return PublishJob(
             run=run,
             manifest=store.runs.manifest(self.run_id),
@@ -302,7 +308,7 @@ class HeldRun:
             target=self.world.target(run.dataset),
             engine=self.world.engine(),
             clock=self.world.clock,
-            check_lease=lambda: self.lease.check().token,
+            check_lease=token,
             on_progress=self.on_progress,
         )
 

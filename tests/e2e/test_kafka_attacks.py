@@ -9,14 +9,27 @@ from textwrap import dedent
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import ChunkFailed, Refused
+from backcast.errors import ChunkFailed, LeaseHeld, Refused
 from backcast.model.request import Kind, Request
 from backcast.model.states import RunState
+from backcast.project.clock import SystemClock
+from backcast.project.config import load_project
+from backcast.testing.faults import at_point
 from backcast.testing.orders import Order, Orders, rows_of, spread
+from tests.crash.life import DoomedWiring
 
 NewOrders = Callable[..., Orders]
 APPEND = "publish: {mode: append}"
 SENT = list(spread(1, 40))
+
+
+class ClockThatJumps(SystemClock):
+    """As a process sees it that stood still."""
+
+    jumped = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.jumped
 
 
 def asked(offsets: str) -> Request:
@@ -41,11 +54,20 @@ def accepted(control: ControlPlane, request: Request) -> str:
 
 
 def test_an_overlap_that_the_plan_could_not_tell_is_refused_by_publish(new_orders: NewOrders) -> None:
-    """Planned side by side; or under another name of the dataset, which the next plan sees."""
+    """Planned side by side; or under another name of the dataset, which the next plan sees. And whoever stands still
+    between looking and committing while the other publishes finds its turn taken.
+    """
     orders = appending(new_orders)
-    control = orders.open()
+    control, clock = orders.open(), ClockThatJumps()
     first, second = accepted(control, asked("0=0..25")), accepted(control, asked("0=10..40"))
-    control.publish(first)
+
+    def while_it_stands_still() -> None:
+        control.publish(first)
+        clock.jumped = 60.0
+
+    asleep = ControlPlane(DoomedWiring(load_project(orders.root), clock))
+    with at_point("publish.before-intent", while_it_stands_still), pytest.raises(LeaseHeld, match="append:"):
+        asleep.publish(second)
     with pytest.raises(Refused, match="has appended 15 offsets of these already, since this one was planned"):
         control.publish(second)
     assert orders.rows() == rows_of(SENT[:25], "2026-01-01", "2026-02-01")

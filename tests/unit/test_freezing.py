@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from backcast.errors import LeaseHeld
 from backcast.freezing import Freezing
 from backcast.model.live import stream_lease
 from backcast.model.run import Holder
@@ -18,6 +19,7 @@ from backcast.project.host import host_identity
 from backcast.project.wiring import Wiring
 from backcast.spark import processes
 from backcast.spark.processes import ProcessIdentity
+from backcast.testing.samples import sample_holder
 from backcast.testing.store_stream_contract import sample_batch
 from tests.unit.test_config_streams import _GOOD, _STREAM
 
@@ -61,3 +63,16 @@ def test_the_jvm_of_a_stream_that_died_in_a_batch_is_ended_before_the_table_coun
         store.streams.record(sample_batch(0, landed=False), lease)
         Freezing(world)._see_batches_off(world.stream("live").dataset.table)
     assert not processes.is_alive(orphan)
+
+
+def test_a_stream_that_stood_still_in_a_batch_cannot_finish_it_in_a_frozen_table(tmp_path: Path) -> None:
+    (tmp_path / "backcast.yaml").write_text(_GOOD + _STREAM)
+    with closing(Wiring(load_project(tmp_path, environ={}))) as world:
+        store = world.store()
+        lease = store.leases.acquire(stream_lease("live"), sample_holder("elsewhere"), 300)
+        store.streams.record(sample_batch(0, landed=False), lease)
+        assert Freezing(world)._busy(world.stream("live").dataset.table) == "live"
+        ended = store.leases.renew(lease, 0)
+        Freezing(world)._see_batches_off(world.stream("live").dataset.table)
+        with pytest.raises(LeaseHeld):
+            store.leases.renew(ended, 300)

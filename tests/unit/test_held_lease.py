@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from backcast.errors import LeaseHeld
+from backcast.model.run import Lease
 from backcast.project.clock import SystemClock
-from backcast.run.lease import HeldLease, acquire
+from backcast.run.lease import HeldLease, acquire, see_off
 from backcast.store import open_store
 from backcast.store.sql import SqlStore
 from backcast.testing.samples import sample_holder
@@ -31,6 +32,18 @@ class StoppedClock(SystemClock):
 def store(tmp_path: Path) -> Iterator[SqlStore]:
     with open_store(f"sqlite:///{tmp_path}/store.db") as opened:
         yield opened
+
+
+class SlowLeases:
+    """A store whose answer comes when the lease that it grants has ended."""
+
+    def __init__(self, store: SqlStore, clock: StoppedClock) -> None:
+        self._leases, self._clock = store.leases, clock
+
+    def renew(self, lease: Lease, seconds: float) -> Lease:
+        renewed = self._leases.renew(lease, seconds)
+        self._clock.seconds += seconds + 10
+        return renewed
 
 
 def held(store: SqlStore, clock: StoppedClock) -> HeldLease:
@@ -62,4 +75,25 @@ def test_who_stood_still_stops_when_another_took_it(store: SqlStore) -> None:
             lease.check()
     store.leases.release(other)
     with pytest.raises(LeaseHeld):
+        lease.check()
+
+
+def test_an_answer_that_comes_too_late_is_no_lease(store: SqlStore) -> None:
+    clock = StoppedClock()
+    lease = held(store, clock)
+    lease._leases = SlowLeases(store, clock)  # type: ignore[assignment]  # only renews
+    clock.seconds += 25
+    with pytest.raises(LeaseHeld, match="could not be renewed"):
+        lease.check()
+
+
+def test_who_was_seen_off_does_not_have_its_ended_lease_again(store: SqlStore) -> None:
+    clock, me = StoppedClock(), sample_holder("second")
+    lease = held(store, clock)
+    with pytest.raises(LeaseHeld, match="first"):
+        see_off(store.leases, NAME, me, clock, lambda _: False)
+    store.leases.renew(lease.lease, 0)
+    see_off(store.leases, NAME, me, clock, lambda _: False)
+    clock.seconds += 25
+    with pytest.raises(LeaseHeld, match="could not be renewed"):
         lease.check()

@@ -92,7 +92,8 @@ class HeldLease:
             except BackcastError:
                 return False
             self._safe_until = asked + self._seconds * 0.8
-            return True
+            # An answer that took as long as the lease lasts is no right to anything.
+            return self._safe
 
 
 def living_workers(store: Store, run_id: str, ended: EndHolder) -> list[Lease]:
@@ -125,6 +126,15 @@ def acquire(
             if clock.monotonic() >= deadline:
                 raise
             clock.sleep(_POLL_SECONDS)
+
+
+def see_off(leases: Leases, name: str, holder: Holder, clock: Clock, ended: EndHolder) -> None:
+    """Nobody holds the lease, and who held it last cannot have it again. Raises LeaseHeld while its holder lives.
+
+    For whoever goes by the end of a lease without needing it: one that has merely ended could come back.
+    """
+    with acquire(leases, name, holder, clock, ended):
+        pass
 
 
 def _taken(leases: Leases, name: str, holder: Holder, clock: Clock, ended: EndHolder, seconds: float) -> HeldLease:
