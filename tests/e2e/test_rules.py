@@ -302,6 +302,7 @@ def test_a_rule_or_its_code_that_changed_after_the_plan_is_drift(shop: Shop) -> 
         ("masked: [secret]", "rules.unknown-column", "'secret'"),
         ("rules: [{sum: {column: shop, tolerance: 1%}}]", "rules.type", "string"),
         ("rules: [{rows: {input: orders}}]", "rules.unknown-input", "'orders'"),
+        ("rules: [{rows: {input: sales, where: revenue > 1}}]", "rules.condition", "over input sales: [UNRESOLVED"),
         ("rules: [{range: {column: sales, min: few}}]", "rules.condition", "'few' is not a value of type bigint"),
         ("rules: [{sql: SELECT * FROM nowhere}]", "rules.query", "nowhere"),
         ("gates: {metrics: {m: {sql: sales + 1, falls: 1%}}}", "rules.condition", "'m'"),

@@ -335,12 +335,21 @@ def test_samples_show_failing_rows_and_hide_masked_columns(spark: SparkSession) 
 
 
 def test_columns_of_a_query_may_hold_masked_values_under_another_name(spark: SparkSession) -> None:
-    failing = frame(spark).selectExpr("id", "amount AS other", "status")
-    count, samples = SparkRules().told(failing, frame(spark).columns, ("amount",))
+    """Also under the name of a column that is not masked."""
+    rows = frame(spark)
+    rows.createOrReplaceTempView("judged")
+    failing = spark.sql("SELECT id, CAST(amount AS STRING) AS status, amount AS other FROM judged WHERE id > 0")
+    count, samples = SparkRules().told(failing, (rows,), ("amount",))
     assert count == 4
-    assert {each["other"] for each in samples} == {"***", None}
-    _, shown = SparkRules().told(failing, frame(spark).columns, ())
+    assert {each["id"] for each in samples} == {"1", "2", "3", "4"}
+    for name in ("other", "status"):
+        assert {each[name] for each in samples} == {"***", None}
+    _, shown = SparkRules().told(failing, (rows,), ())
     assert "10.00" in {each["other"] for each in shown}
+
+
+def test_rows_are_counted_as_far_as_a_rule_is_about_them(spark: SparkSession) -> None:
+    assert SparkRules().counted(frame(spark), rule("rows", input="events", where="id > 2")) == 2
 
 
 def test_data_that_a_condition_cannot_read_is_told_and_not_raised_as_a_failure_of_spark(spark: SparkSession) -> None:

@@ -12,8 +12,9 @@ from backcast.model.inputs import survival
 from backcast.model.manifest import InputPin, LivePolicy, Settings, Survival
 from backcast.model.pipeline import Dataset
 from backcast.model.request import Request
+from backcast.model.rule import Gates, Metric, Per, Rule, RuleKind
 from backcast.model.scope import ValueClause
-from backcast.model.table import FileList, FileRef, TableFacts, TableIdentity
+from backcast.model.table import FileList, FileRef, PublishMode, TableFacts, TableIdentity
 from backcast.model.time import Grain
 from backcast.plan.estimate import Amounts, Rate, estimate
 from backcast.plan.pins import at_risk
@@ -25,6 +26,7 @@ from backcast.plan.preflight import (
     schema_findings,
     table_findings,
 )
+from backcast.plan.rule_findings import rule_findings
 from backcast.testing.samples import DAY_COLUMN, sample_identity, sample_manifest
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -170,6 +172,26 @@ def test_keep_needs_a_key() -> None:
     settings = Settings(live_policy=LivePolicy.KEEP)
     assert codes(policy_findings(settings, MANIFEST.scope)) == {"policy.keep-needs-key": Severity.BLOCK}
     assert policy_findings(settings.model_copy(update={"key": ("id",)}), MANIFEST.scope) == []
+
+
+@pytest.mark.parametrize("mode", [PublishMode.MERGE, PublishMode.APPEND, PublishMode.REPLACE])
+def test_partitions_are_asked_for_only_where_there_are_some(mode: PublishMode) -> None:
+    """A merge changes all of its one part, so a gate on parts would trip for ever."""
+    by_part = Rule(kind=RuleKind.NOT_NULL, name="complete", columns=("id",), per=Per.PARTITION)
+    settings = Settings(publish_mode=mode, rules=(by_part,))
+    columns = MANIFEST.target.identity.columns
+    expected = {} if mode is PublishMode.REPLACE else {"rules.one-part": Severity.WARN}
+    assert codes([each for each in rule_findings(settings, columns, ()) if each.code == "rules.one-part"]) == expected
+    for gates in (
+        Gates(changed_partitions=0.9),
+        Gates(metrics=(Metric(name="rows", sql="count(*)", falls=0.5, per=Per.PARTITION),)),
+    ):
+        asked = settings.model_copy(update={"gates": gates, "rules": ()})
+        blocks = [each.code for each in rule_findings(asked, columns, ()) if each.severity is Severity.BLOCK]
+        told = {PublishMode.MERGE: ["rules.one-part"], PublishMode.APPEND: ["rules.no-base"], PublishMode.REPLACE: []}
+        assert blocks == told[mode]
+    whole = settings.model_copy(update={"gates": Gates(changed_rows=0.5), "rules": ()})
+    assert mode is PublishMode.APPEND or rule_findings(whole, columns, ()) == []
 
 
 def test_an_estimate_says_whether_it_is_measured_or_guessed() -> None:

@@ -119,6 +119,18 @@ def test_the_same_request_in_two_files_is_refused(tmp_path: Path) -> None:
     assert "request.duplicate" not in codes(first)
     assert codes(second)["request.duplicate"] is Severity.BLOCK
     assert "request.duplicate" not in codes(third)
+    assert codes(third)["request.overlap"] is Severity.WARN
+
+
+def test_the_same_window_in_other_words_is_the_same_request(tmp_path: Path) -> None:
+    days = APRIL.replace("from: 2026-04-01\nto: 2026-05-01", "dates: [2026-04-01, 2026-04-02]")
+    same = APRIL.replace("2026-04-01", "2026-04-01T00:00").replace("2026-05-01", "2026-04-03")
+    apart = APRIL.replace("2026-04-01", "2026-04-03")
+    _, second, third = checked(tmp_path, days, same, apart)
+    assert codes(second)["request.duplicate"] is Severity.BLOCK
+    assert not codes(third).keys() & {"request.duplicate", "request.overlap"}
+    (known,) = checked(tmp_path / "known", same, run=days)
+    assert codes(known)["request.planned"] is Severity.BLOCK
 
 
 def test_a_request_that_is_planned_already_is_refused(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backcast.errors import BackcastError
-from backcast.model.finding import Finding, block
+from backcast.model.finding import Finding, block, warn
 from backcast.model.manifest import InputPin, Settings
 from backcast.model.pipeline import Job
-from backcast.model.rule import AGAINST_BASE, NO_GATES, Rule, RuleKind
+from backcast.model.rule import AGAINST_BASE, NO_GATES, Per, Rule, RuleKind
 from backcast.model.table import Column, PublishMode
 from backcast.ports import Source
 from backcast.ports.rules import RuleCode, RuleEngine, RuleFrames
@@ -61,8 +61,10 @@ def look_at_rules(
         return wrong
     rows = plain.rows()
     found = analysed_rules(settings, rows, look.engine, look.source)
-    if any(rule.kind is RuleKind.SQL for rule in settings.rules):
-        found += analysed_queries(settings, rows, plain.inputs(), plain.job, look.code)
+    if any(rule.kind is RuleKind.SQL or _counts_some(rule) for rule in settings.rules):
+        inputs_as_read = plain.inputs()
+        found += analysed_counts(settings, inputs_as_read, look.engine)
+        found += analysed_queries(settings, rows, inputs_as_read, plain.job, look.code)
     return found
 
 
@@ -80,7 +82,34 @@ def rule_findings(settings: Settings, columns: tuple[Column, ...], inputs: Itera
                 "leave the gates out of this pipeline and its dataset",
             )
         )
+    elif settings.publish_mode is PublishMode.MERGE:
+        found += _of_a_merge(settings)
+    if settings.publish_mode is not PublishMode.REPLACE:
+        whole = [rule.name for rule in settings.rules if rule.per is Per.PARTITION]
+        if whole:
+            found.append(
+                warn(
+                    "rules.one-part",
+                    f"{_by(whole)} by partition, and the rows of a run that adds rows are judged together",
+                    "say `per: scope`, so that the numbers are read as what they are",
+                )
+            )
     return found
+
+
+def _of_a_merge(settings: Settings) -> Iterable[Finding]:
+    """Whatever a merge changes, it changes all of the one part that it has."""
+    parted = [metric.name for metric in settings.gates.metrics if metric.per is Per.PARTITION]
+    if settings.gates.changed_partitions is not None or parted:
+        yield block(
+            "rules.one-part",
+            "a gate asks for partitions, and the rows of a run that merges are judged together",
+            "leave `changed_partitions` and metrics `per: partition` out: take `changed_rows` or metrics of the scope",
+        )
+
+
+def _by(names: list[str]) -> str:
+    return f"rule {names[0]!r} is asked for" if len(names) == 1 else f"rules {', '.join(names)} are asked for"
 
 
 def _rule(rule: Rule, types: Mapping[str, str], inputs: list[str], mode: PublishMode) -> Iterable[Finding]:
@@ -136,6 +165,27 @@ def analysed_rules(
             )
             for name in rule.to
             if name not in have
+        ]
+    return found
+
+
+def _counts_some(rule: Rule) -> bool:
+    return rule.kind is RuleKind.ROWS and rule.where is not None
+
+
+def analysed_counts(settings: Settings, inputs: Mapping[str, DataFrame], engine: RuleEngine) -> list[Finding]:
+    """A condition on `rows` is about the rows of the input, too. No job."""
+    found = []
+    for rule in settings.rules:
+        if not _counts_some(rule) or rule.input is None or rule.input not in inputs:
+            continue
+        found += [
+            block(
+                "rules.condition",
+                f"{rule.name!r}, over input {rule.input}: {text}",
+                "name columns that the table and the input both have, or count with a `sql` rule",
+            )
+            for _, text in engine.problems(inputs[rule.input], [rule], ())
         ]
     return found
 

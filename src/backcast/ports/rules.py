@@ -114,11 +114,17 @@ class RuleEngine(Protocol):
     ) -> dict[str, tuple[Sample, ...]]:
         """A few rows that break each of the rules, in one job. `others` has the rows that a rule compares with."""
 
-    def told(self, failing: DataFrame, columns: Sequence[str], masked: Sequence[str]) -> tuple[int, tuple[Sample, ...]]:
+    def told(
+        self, failing: DataFrame, tables: Sequence[DataFrame], masked: Sequence[str]
+    ) -> tuple[int, tuple[Sample, ...]]:
         """How many rows a custom rule found, and a few of them.
 
-        When columns are masked, those that the table does not have may hold their values: they are masked, too.
+        When columns are masked, only what is a column of these tables, under its own name, is known to hold no value of
+        theirs: everything else is masked, too.
         """
+
+    def counted(self, rows: DataFrame, rule: Rule) -> int:
+        """How many rows the rule is about."""
 
     def beside(self, rows: DataFrame, scope: Predicate) -> DataFrame:
         """The rows that the scope does not hold."""

@@ -15,6 +15,7 @@ from backcast.model.report import RequestCheck
 from backcast.model.request import Kind, Request
 from backcast.model.source import LogSource
 from backcast.model.states import OPEN_STATES, VISIBLE_STATES
+from backcast.model.time import Interval, joined
 from backcast.model.topic_report import TopicOffsets
 from backcast.plan.preflight import overlap_findings
 from backcast.plan.why import LEAST, why_findings
@@ -24,7 +25,6 @@ from backcast.status import open_runs
 
 if TYPE_CHECKING:
     from backcast.model.pipeline import PipelineSpec
-    from backcast.model.time import Interval
     from backcast.ports import RunReader
     from backcast.project.config import Project
 
@@ -47,18 +47,32 @@ class Checking:
 
 def check_requests(files: Sequence[Path], checking: Checking) -> list[RequestCheck]:
     """One answer for each file. Raises ConfigError, with file and line, for what cannot be understood."""
-    written = [read_request(file) for file in files]
-    return [_check(each, written[:place], checking) for place, each in enumerate(written)]
+    asked = [_understood(read_request(file), checking.project) for file in files]
+    return [_check(each, asked[:place], checking) for place, each in enumerate(asked)]
 
 
-def _check(written: WrittenRequest, before: list[WrittenRequest], checking: Checking) -> RequestCheck:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request as it was understood."""
+
+    written: WrittenRequest
+    spec: PipelineSpec
+    windows: tuple[Interval, ...]
+
+    @property
+    def what(self) -> tuple[Request, tuple[Interval, ...]]:
+        """What is to be done, however it is written down, without who and why."""
+        return _what(self.written.request), joined(self.windows)
+
+
+def _check(asked: _Asked, before: list[_Asked], checking: Checking) -> RequestCheck:
+    written, spec, windows = asked.written, asked.spec, asked.windows
     request = written.request
-    spec, windows = _understood(written, checking.project)
     least = LEAST if checking.policy is None else checking.policy.reason or LEAST
     findings = [
         *why_findings(request, checking.policy, least=least),
-        *_twice(request, before),
-        *_known(request, checking.reader),
+        *_beside(asked, before),
+        *_known(asked, checking.reader),
         *overlap_findings(windows, open_runs(checking.reader, spec.output.table)),
         *_future(windows, checking.now),
         *_retention(spec, windows, checking.offsets),
@@ -69,38 +83,49 @@ def _check(written: WrittenRequest, before: list[WrittenRequest], checking: Chec
     )
 
 
-def _understood(written: WrittenRequest, project: Project) -> tuple[PipelineSpec, tuple[Interval, ...]]:
+def _understood(written: WrittenRequest, project: Project) -> _Asked:
     request = written.request
     try:
         spec = project.pipeline(request.pipeline)
     except UnknownName as error:
         raise ConfigError(f"{written.at('pipeline')}: pipeline: {error.message}", hint=error.hint) from None
-    if not request.start and not request.dates:
-        return spec, ()
     try:
-        return spec, requested_windows(request, spec.output.time.zone)
+        return _Asked(written, spec, _windows(request, spec))
     except InvalidRequest as error:
         raise ConfigError(f"{written.at('from')}: {error.message}", hint=error.hint, file=written.file) from None
 
 
+def _windows(request: Request, spec: PipelineSpec) -> tuple[Interval, ...]:
+    """Empty for a request that is not about time."""
+    timed = request.start or request.dates
+    return requested_windows(request, spec.output.time.zone) if timed else ()
+
+
 def _what(request: Request) -> Request:
-    """The part of a request that says what is to be done, without who and why."""
     bare = {"reason": "", "ticket": "", "requested_by": "", "affected": None, "kind": Kind.RESTATEMENT}
     limits = {"max_rows": None, "max_cost": None, "max_seconds": None}
-    return request.model_copy(update=bare | limits)
+    when = {"start": None, "end": None, "dates": (), "exclude": ()}
+    return request.model_copy(update=bare | limits | when)
 
 
-def _twice(request: Request, before: list[WrittenRequest]) -> Iterator[Finding]:
+def _beside(asked: _Asked, before: list[_Asked]) -> Iterator[Finding]:
+    """Against the other files of the same call."""
     for other in before:
-        if _what(other.request) == _what(request):
-            yield block("request.duplicate", f"{other.file} asks for the same", "keep one of the two files")
+        file = other.written.file
+        if other.what == asked.what:
+            yield block("request.duplicate", f"{file} asks for the same", "keep one of the two files")
+        elif other.spec.output.table == asked.spec.output.table and any(
+            ours.overlaps(theirs) for ours in asked.windows for theirs in other.windows
+        ):
+            said = f"{file} asks for a part of the same window of {asked.spec.output.name}"
+            yield warn("request.overlap", said, "one after the other: plan the second when the first is published")
 
 
-def _known(request: Request, reader: RunReader) -> Iterator[Finding]:
+def _known(asked: _Asked, reader: RunReader) -> Iterator[Finding]:
     for run in reader.runs(limit=_LOOK_BACK):
-        if run.pipeline != request.pipeline or run.state not in OPEN_STATES | VISIBLE_STATES:
+        if run.pipeline != asked.spec.name or run.state not in OPEN_STATES | VISIBLE_STATES:
             continue
-        if _what(reader.manifest(run.run_id).request) != _what(request):
+        if _planned(reader.manifest(run.run_id).request, asked.spec) != asked.what:
             continue
         if run.state in OPEN_STATES:
             remedy = f"go on with that one (backcast status {run.run_id}), or cancel it"
@@ -108,6 +133,14 @@ def _known(request: Request, reader: RunReader) -> Iterator[Finding]:
         else:
             said = f"run {run.run_id} published the same on {run.updated_at:%Y-%m-%d}"
             yield warn("request.published", said, "say in the reason what is different now")
+
+
+def _planned(request: Request, spec: PipelineSpec) -> tuple[Request, tuple[Interval, ...]] | None:
+    """None when it would not be understood today: the dataset's zone may have changed since."""
+    try:
+        return _what(request), joined(_windows(request, spec))
+    except InvalidRequest:
+        return None
 
 
 def _future(windows: tuple[Interval, ...], now: datetime) -> Iterator[Finding]:

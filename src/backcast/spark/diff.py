@@ -99,9 +99,12 @@ def compare(left: DataFrame, right: DataFrame, asked: Comparing) -> Comparison:
 
 
 def _side_by_side(spark: SparkSession, one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:
-    """Both are small, and mostly wait for plans and lists of files."""
+    """Two looks at the same rows at once; one after the other where threads cannot have jobs of their own."""
+    with_jobs_of_its_own: object = inheritable_thread_target(spark)
+    if with_jobs_of_its_own is spark or not callable(with_jobs_of_its_own):
+        return one(), other()
     with ThreadPoolExecutor(1, "diff") as beside:
-        later = beside.submit(inheritable_thread_target(spark)(one))
+        later = beside.submit(with_jobs_of_its_own(one))
         now = other()
         return later.result(), now
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation, Window
@@ -160,7 +161,7 @@ class SparkEngine:
     def doubled(self, rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
         columns = [F.col(quote(name)) for name in key]
         number = F.count(F.lit(1)).over(Window.partitionBy(*columns))
-        named = rows.dropna(subset=list(key))
+        named = reduce(lambda found, each: found.where(each.isNotNull()), columns, rows)
         return named.withColumn(_NUMBER, number).where(F.col(_NUMBER) > 1).drop(_NUMBER)
 
     def shared_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> list[str]:

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 from backcast.errors import BackcastError, ChunkFailed, SparkFailed
 from backcast.model.rule import BY_ROW, Metric, Per, Rule, RuleKind
 from backcast.spark.gateway import answered, translate
+from backcast.spark.inspection import items
 from backcast.spark.predicates import quote, to_column
-from backcast.spark.rule_conditions import PART, broken, looked_at, part_of, types_of, with_previous
+from backcast.spark.rule_conditions import PART, broken, looked_at, only, part_of, types_of, with_previous
 from backcast.spark.rule_joins import doubled_rows, doubles, strangers, texts, unknown_rows
 from backcast.spark.rule_scan import scan
 
@@ -82,14 +83,22 @@ class SparkRules:
             samples[rules[row[_RULE]].name] += (dict(zip(rows.columns, row[_CELLS], strict=True)),)
         return samples
 
-    def told(self, failing: DataFrame, columns: Sequence[str], masked: Sequence[str]) -> tuple[int, tuple[Sample, ...]]:
-        strange = [name for name in failing.columns if name not in columns] if masked else []
-        names = failing.columns
-        cells = F.array(*texts(failing, [*masked, *strange])).alias(_CELLS)
+    def told(
+        self, failing: DataFrame, tables: Sequence[DataFrame], masked: Sequence[str]
+    ) -> tuple[int, tuple[Sample, ...]]:
+        names, hidden = failing.columns, list(masked)
+        if masked:
+            own = frozenset(pair for table in tables for pair in _attributes(table))
+            hidden += [name for name, each in _attributes(failing) if (name, each) not in own]
+        cells = F.array(*texts(failing, hidden)).alias(_CELLS)
         with _judging():
             count = failing.count()
             shown = failing.limit(_MOST).select(cells).collect() if count else []
         return count, tuple(dict(zip(names, row[_CELLS], strict=True)) for row in shown)
+
+    def counted(self, rows: DataFrame, rule: Rule) -> int:
+        with _judging():
+            return only(rows, rule).count()
 
     def beside(self, rows: DataFrame, scope: Predicate) -> DataFrame:
         return rows.where(~F.coalesce(to_column(scope, types_of(rows)), F.lit(False)))
@@ -130,6 +139,12 @@ def _judging() -> Iterator[None]:
         if type(ours) is SparkFailed and answered(error):
             raise ChunkFailed(ours.message, hint="correct the rule or the data that it cannot read") from error
         raise ours from error
+
+
+def _attributes(rows: DataFrame) -> list[tuple[str, int]]:
+    """Each column with the number by which Spark knows it wherever it is carried along as it is."""
+    output = rows._jdf.queryExecution().analyzed().output()  # the plan has no public accessor in Python
+    return [(each.name(), each.exprId().id()) for each in items(output)]
 
 
 def _failing(rows: DataFrame, other: DataFrame | None, parts: Mapping[str, Predicate], rule: Rule) -> DataFrame:

@@ -221,10 +221,11 @@ def _scanned(judging: Judging, rule: Rule, scan: Scan, base: Scan | None) -> Rul
 
 
 def _input_rows(judging: Judging, rule: Rule) -> int:
-    """Rows of an input in the scope's own windows, without warm-up, as the run read them."""
+    """Rows of an input in the scope's own windows that the rule is about, without warm-up, as the run read them."""
     pin = next(each for each in judging.inputs if each.name == rule.input)
     windows = {chunk.id: chunk.window for chunk in judging.manifest.chunks}
-    return judging.help.input(pin.name).read(pin, windows).rows.count()
+    rows = judging.help.input(pin.name).read(pin, windows).rows
+    return judging.help.engine.counted(rows, rule)
 
 
 def _changed_rows(judging: Judging, scan: Scan, base: Scan) -> int | None:
@@ -283,12 +284,13 @@ def _custom(judging: Judging, rule: Rule) -> RuleResult:
         for pin in judging.inputs
         if pin.name.lower() in wanted.lower()
     }
-    frames = RuleFrames(judging.rows, judging.base(), inputs, custom_job(judging))
+    base = judging.base()
+    frames = RuleFrames(judging.rows, base, inputs, custom_job(judging))
     found = judging.help.code().apply(rule, frames)
     if isinstance(found, Complaint):
         result = failed(rule, found.text, found.failing)
         return result.model_copy(update={"passed": found.passed})
-    count, samples = judging.help.engine.told(found, judging.rows.columns, settings.masked)
+    count, samples = judging.help.engine.told(found, (judging.rows, base), settings.masked)
     result = failed(rule, f"{many(count, 'row')} returned" if count else "no row", count)
     return result.model_copy(update={"passed": not count, "samples": samples})
 
