@@ -54,6 +54,7 @@ def test_a_canary_is_staged_and_judged_alone_and_the_run_goes_on_when_told(shop:
     assert shop.open().run(run_id).state is RunState.ACCEPTED
     control.publish(run_id)
     assert shop.rows() == wanted
+    assert control.evidence(run_id).whole_diff == {}, "only the canary's was looked at"
 
 
 def test_a_canary_that_is_rejected_fails_the_run_and_nothing_more_is_computed(shop: Shop) -> None:

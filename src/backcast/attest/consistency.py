@@ -10,10 +10,9 @@ from itertools import pairwise
 from typing import Any
 
 from backcast.attest.agreed import counting
-from backcast.attest.diffs import RECORDED
 from backcast.errors import NotVerified
 from backcast.model.document import canonical, sha256
-from backcast.model.evidence import APPROVALS, NOTE, PUBLICATION, VERDICT
+from backcast.model.evidence import APPROVALS, DIFFED, NOTE, PUBLICATION, VERDICT
 from backcast.model.proof import COVERED
 from backcast.model.words import many
 
@@ -166,7 +165,7 @@ def _extracts(record: Record) -> str:
     kinds: dict[str, Callable[[str], bool]] = {
         "approvals.json": lambda name: name.startswith(APPROVALS),
         "coverage.json": lambda name: name == COVERED,
-        "diff.json": lambda name: name == RECORDED,
+        "diff.json": lambda name: name == DIFFED,
         "notes.json": lambda name: name == NOTE,
     }
     for file, belongs in kinds.items():

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from backcast.model.diff import DiffLate
 from backcast.model.evidence import Evidence
 from backcast.page.charts import Bar, bars, columns
 from backcast.page.diff import late_paragraph
 from backcast.page.markup import Content, Html, Tone, details, join, paragraph, section, table, tiles
 
-_DIFF = "diff.recorded"
-
 
 def changes_section(evidence: Evidence) -> Html | None:
-    """The newest diff that somebody looked at."""
-    diff = _diff(evidence)
+    """The newest diff of the whole run that somebody looked at; or that nobody did."""
+    diff = evidence.whole_diff
     if not diff:
-        return None
+        return None if evidence.verdict is None else section("What changed", note=f"{evidence.change.capitalize()}.")
     rows = diff.get("rows") or {}
     told: list[tuple[str, Content, Tone]] = [
         ("rows added", int(rows.get("added", 0)), "good"),
@@ -34,7 +30,7 @@ def changes_section(evidence: Evidence) -> Html | None:
 
 
 def rows_section(evidence: Evidence) -> Html | None:
-    before = _before(evidence)
+    before = evidence.rows_before
     groups = []
     for chunk in evidence.chunks:
         if chunk.output_rows is None:
@@ -55,11 +51,3 @@ def rows_section(evidence: Evidence) -> Html | None:
     return section(
         "Rows of each chunk", columns(groups, label="rows of each chunk"), details("as a table", listed), note=note
     )
-
-
-def _diff(evidence: Evidence) -> dict[str, Any]:
-    return next((event.data for event in reversed(evidence.events) if event.name == _DIFF), {})
-
-
-def _before(evidence: Evidence) -> dict[str, int]:
-    return {str(part["chunk"]): int(part["base"]["rows"]) for part in _diff(evidence).get("partitions") or ()}
