@@ -53,12 +53,18 @@ class Evidence(Document):
     @property
     def change(self) -> str:
         """What the run changed, in a sentence; empty before its verdict."""
-        return str(self.whole_diff.get("summary", NOBODY_COMPARED)) if self.verdict is not None else ""
+        if self.verdict is None:
+            return ""
+        counted = f"{self.verdict.change.sentence()}; " if self.verdict.change is not None else ""
+        return str(self.whole_diff.get("summary", f"{counted}{NOBODY_COMPARED}"))
 
     @property
     def rows_before(self) -> dict[str, int]:
-        """Rows of each chunk in the base, where somebody counted them."""
-        return {str(part["chunk"]): int(part["base"]["rows"]) for part in self.whole_diff.get("partitions", ())}
+        """Rows of each chunk in the base, as the diff or else the verdict counted them."""
+        if diff := self.whole_diff:
+            return {str(part["chunk"]): int(part["base"]["rows"]) for part in diff["partitions"]}
+        change = self.verdict.change if self.verdict is not None else None
+        return {each.chunk: each.before for each in change.chunks} if change is not None else {}
 
     def _covers(self, diff: dict[str, Any]) -> bool:
         """Rows that are added are compared as one part, whatever chunk they are of."""

@@ -13,7 +13,7 @@ def changes_section(evidence: Evidence) -> Html | None:
     """The newest diff of the whole run that somebody looked at; or that nobody did."""
     diff = evidence.whole_diff
     if not diff:
-        return None if evidence.verdict is None else section("What changed", note=f"{evidence.change.capitalize()}.")
+        return _counted(evidence)
     rows = diff.get("rows") or {}
     told: list[tuple[str, Content, Tone]] = [
         ("rows added", int(rows.get("added", 0)), "good"),
@@ -27,6 +27,18 @@ def changes_section(evidence: Evidence) -> Html | None:
     note = f"Base {diff['base']} against stage {diff['staged']}: {diff['summary']}."
     late = DiffLate.model_validate(diff["late"]) if diff.get("late") else None
     return section("What changed", tiles(told) if rows else None, late_paragraph(late), by_column, note=note)
+
+
+def _counted(evidence: Evidence) -> Html | None:
+    """What the verdict knows without a diff: counts alone."""
+    if evidence.verdict is None:
+        return None
+    change = evidence.verdict.change
+    told: list[tuple[str, Content, Tone]] = []
+    if change is not None:
+        told = [("rows before", change.before, "quiet"), ("rows now", change.after, "plain")]
+    said = evidence.change
+    return section("What changed", tiles(told) if told else None, note=f"{said[0].upper()}{said[1:]}.")
 
 
 def rows_section(evidence: Evidence) -> Html | None:

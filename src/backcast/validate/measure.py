@@ -141,6 +141,8 @@ class Measured:
 
     scan: Scan | None
     results: tuple[RuleResult, ...]
+    base: Scan | None = None
+    """The same of the base."""
 
     def checks(self) -> tuple[Check, ...]:
         names = ("name", "passed", "detail", "layer", "consequence")
@@ -160,13 +162,13 @@ def measure(judging: Judging) -> Measured:
     compared = [rule for rule in rules if rule.kind in AGAINST_BASE]
     found: dict[str, RuleResult] = {}
     scan: Scan | None = None
+    base: Scan | None = None
     noticed: list[RuleResult] = []
     # Gates tell by digests what has changed at all.
     digests = judging.digests or gates != NO_GATES
     try:
         proven = judging.proven([claim for rule in scanned for claim in rule.claims])
         scan = engine.scan(judging.rows, judging.parts, scanned, gates.metrics, digests=digests, proven=proven)
-        base = None
         if compared or gates != NO_GATES:
             base = engine.scan(judging.base(), judging.parts, compared, gates.metrics, digests=gates != NO_GATES)
         found = {rule.name: _scanned(judging, rule, scan, base) for rule in scanned}
@@ -184,7 +186,7 @@ def measure(judging: Judging) -> Measured:
             except ChunkFailed as error:
                 found[rule.name] = failed(rule, _why(error, settings.masked))
     results = (*_with_samples(judging, [found[rule.name] for rule in rules]), *noticed)
-    return Measured(scan if digests else None, results)
+    return Measured(scan if digests else None, results, base if gates != NO_GATES else None)
 
 
 def _why(error: ChunkFailed, masked: tuple[str, ...]) -> str:
