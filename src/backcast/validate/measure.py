@@ -18,7 +18,6 @@ from backcast.model.manifest import InputPin, Manifest
 from backcast.model.pipeline import Job
 from backcast.model.rule import AGAINST_BASE, BY_ROW, CUSTOM, NO_GATES, OWN_JOB, Rule, RuleKind, RuleResult
 from backcast.model.scope import EVERYTHING, Predicate
-from backcast.model.states import Execution
 from backcast.model.table import Claim, NetChange, PublishMode
 from backcast.model.time import Interval
 from backcast.model.verdict import Check
@@ -297,7 +296,7 @@ def _custom(judging: Judging, rule: Rule) -> RuleResult:
 
 def custom_job(judging: Judging) -> Job:
     clock = judging.manifest.planned_at
-    return Job(run_id=judging.run_id, execution=Execution.BACKFILL, window=judging.window, clock=clock)
+    return Job(run_id=judging.run_id, execution=judging.manifest.execution, window=judging.window, clock=clock)
 
 
 def _with_samples(judging: Judging, results: Sequence[RuleResult]) -> list[RuleResult]:
