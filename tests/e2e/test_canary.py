@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from backcast.errors import Failed, InvalidRequest, StateConflict
@@ -54,6 +56,10 @@ def test_a_canary_is_staged_and_judged_alone_and_the_run_goes_on_when_told(shop:
     assert shop.open().run(run_id).state is RunState.ACCEPTED
     control.publish(run_id)
     assert shop.rows() == wanted
+    evidence = control.evidence(run_id)
+    assert evidence.whole_diff == {}, "only the canary's was looked at"
+    days = Counter(str(row[0]) for row in before.elements())
+    assert evidence.rows_before == {chunk.id: days[chunk.id] for chunk in evidence.manifest.chunks}
 
 
 def test_a_canary_that_is_rejected_fails_the_run_and_nothing_more_is_computed(shop: Shop) -> None:

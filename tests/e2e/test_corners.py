@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
 
+from backcast.attest.archive import unpacked
+from backcast.attest.bundle import bundle
 from backcast.errors import PlanRefused, UndoRefused
 from backcast.model.scope import ValueClause
 from backcast.model.states import RunState
@@ -32,6 +35,10 @@ def test_a_value_scope_over_files_older_than_its_partition_field_is_cut_row_by_r
     request = shop.request(*DAY).model_copy(update={"where": (ValueClause(column="shop", values=("S1",)),)})
     publication = control.backfill(request)
     assert shop.rows() == wanted
+    (verdict,) = json.loads(unpacked(bundle(control.evidence(publication.run_id)))["verdicts.json"])
+    had = sum(n for row, n in before.items() if str(row[0]) == DAY[0] and row[1] == "S1")
+    change = {"before": had, "after": restated.total(), "chunks": [], "rewritten": False}
+    assert verdict["change"] == change, "nobody asked for a diff, and the bundle of a backfill tells as much as is free"
     control.undo(publication.run_id)
     assert shop.rows() == before
 

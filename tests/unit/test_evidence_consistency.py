@@ -22,7 +22,7 @@ from backcast.model.request import Kind
 from backcast.model.run import Run
 from backcast.model.states import RunState
 from backcast.model.table import PublishMode
-from backcast.model.verdict import Check, Consequence
+from backcast.model.verdict import Check, Consequence, Review
 from backcast.store import open_store
 from backcast.store.sql import SqlStore
 from backcast.testing.lives import accepted_run, published_run, staged_run, undone_run
@@ -73,6 +73,36 @@ def test_a_warning_does_not_stand_in_the_way(store: SqlStore) -> None:
     warning = Check(name="drift", passed=False, detail="a little", consequence=Consequence.WARN)
     store.runs.save_verdict(sample_verdict(run.run_id).model_copy(update={"checks": (warning,)}))
     assert checked(store, publish(store, store.runs.transition(run, RunState.ACCEPTED))).published == ("81",)
+
+
+GATE = Check(name="moved", passed=False, detail="breaches fall by 80 %", consequence=Consequence.REVIEW)
+
+
+def reviewed(store: SqlStore, *, by: str | None, told: str | None = "cat") -> Run:
+    """Accepted over a gate that asked for a look: by that person, as the verdict and as the history tell."""
+    run = staged_run(store)
+    verdict = sample_verdict(run.run_id).model_copy(update={"checks": (GATE,)})
+    run = store.runs.transition(run, RunState.REVIEW)
+    if by is not None:
+        review = Review(by=by, how="os-user", role="director", comment="the fix", at=run.updated_at)
+        verdict = verdict.model_copy(update={"review": review})
+    store.runs.save_verdict(verdict)
+    words = {} if told is None else {"by": told, "how": "os-user", "account": f"{told}@host", "role": "director"}
+    return store.runs.transition(run, RunState.ACCEPTED, **words)
+
+
+def test_a_publish_over_a_gate_that_a_person_accepted_is_verified(store: SqlStore) -> None:
+    assert checked(store, publish(store, reviewed(store, by="cat"))).published == ("81",)
+
+
+@pytest.mark.parametrize(
+    ("by", "told"),
+    [(None, "cat"), (None, None), ("cat", None), ("cat", "dan")],
+    ids=["no review", "nobody", "nobody in the history", "another in the history"],
+)
+def test_a_publish_over_a_gate_that_nobody_accepted_is_found(store: SqlStore, by: str | None, told: str | None) -> None:
+    with pytest.raises(NotVerified, match="without an accepted verdict"):
+        checked(store, publish(store, reviewed(store, by=by, told=told)))
 
 
 def test_a_run_that_was_published_twice_has_both_in_order(store: SqlStore) -> None:
@@ -158,6 +188,12 @@ def test_an_approval_that_does_not_count_is_none_in_the_evidence_either(
     approve(store, run, second, "owner", hours=hours)
     with pytest.raises(NotVerified, match=told):
         checked(store, start(store, run))
+
+
+def test_an_approval_may_expire_between_the_question_and_the_record_of_the_start(store: SqlStore) -> None:
+    run = store.runs.create(asking("lead"))
+    approve(store, run, ANN, "lead", hours=-0.9)
+    assert checked(store, start(store, run)).state == "running"
 
 
 def test_a_publish_after_the_approval_expired_or_against_a_refusal_is_found(store: SqlStore) -> None:

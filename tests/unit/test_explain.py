@@ -20,7 +20,7 @@ from backcast.model.verdict import Review
 from backcast.store import open_store
 from backcast.store.sql import SqlStore
 from backcast.testing.lives import accepted_run, published_run, undone_run
-from backcast.testing.samples import DAY_COLUMN, FIRST_DAY, sample_manifest
+from backcast.testing.samples import DAY_COLUMN, FIRST_DAY, sample_manifest, sample_verdict
 from tests.unit.cli_screens import shown
 
 
@@ -111,8 +111,8 @@ def test_diffs_approvals_and_notes_on_record_are_told(store: SqlStore) -> None:
     run = published_run(store, over(1, 2, "told"))
     base = [{"chunk": "2025-01-02", "base": {"rows": 280}, "stage": {"rows": 300}}]
     other = [{"chunk": "2025-01-01", "base": {"rows": 0}, "stage": {"rows": 0}}]
-    store.runs.record(run.run_id, "diff.recorded", partitions=[*other, *base], summary="20 added")
-    store.runs.record(run.run_id, "diff.recorded", partitions=base, summary="3 added by the canary")
+    about = {"base": sample_verdict(run.run_id).base, "staged": sample_verdict(run.run_id).staged}
+    store.runs.record(run.run_id, "diff.recorded", partitions=[*other, *base], summary="20 added", **about)
     store.runs.record(run.run_id, "approval.given", role="lead", by="bob", comment="go")
     store.runs.record(run.run_id, "note", text="customers were told")
     (told,) = asked(store, "2025-01-02").runs

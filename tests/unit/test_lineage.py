@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 
 from backcast.model.lineage import LINEAGE_COLUMNS, commit_properties, lineage_values, pinned
 from backcast.model.manifest import Manifest
+from backcast.model.replay import ReplayPin
 from backcast.model.table import Column
+from backcast.model.watermark import WatermarkStrategy
 from backcast.testing.samples import sample_manifest
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -59,3 +61,17 @@ def test_a_commit_names_its_inputs_a_topic_by_its_offsets() -> None:
     topic = manifest.inputs[0].model_copy(update={"version": "0=0..4,1=0..6"})
     properties = commit_properties(manifest.model_copy(update={"inputs": (topic,)}), "run-1", "publish")
     assert properties["backcast.inputs"] == pinned(topic) == "lake.db.events@0=0..4,1=0..6"
+
+
+def test_rows_that_a_query_of_its_own_computed_are_told_apart_from_those_of_a_batch() -> None:
+    manifest = sample_manifest()
+    assert stamping(manifest, processing_mode="string") == {"processing_mode": "BACKFILL"}
+    streamed = ReplayPin(stream="live", strategy=WatermarkStrategy.SORTED, because="a test")
+    told = {
+        strategy: stamping(
+            manifest.model_copy(update={"replay": streamed.model_copy(update={"strategy": strategy})}),
+            processing_mode="string",
+        )["processing_mode"]
+        for strategy in (WatermarkStrategy.SORTED, WatermarkStrategy.BATCH)
+    }
+    assert told == {WatermarkStrategy.SORTED: "REPLAY", WatermarkStrategy.BATCH: "BACKFILL"}

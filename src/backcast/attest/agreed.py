@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 _GRACE = timedelta(hours=1)
-"""Approvals are asked for before Spark lists files; what follows is on record when that is done."""
+"""Approvals are asked for before a run lists files and waits for its turn, and the change of state is on record after
+that: an approval that expired in between did count. `docs/evidence.md` says so.
+"""
 
 
 def counting(words: Sequence[Mapping[str, Any]], need: Mapping[str, Any], at: str) -> frozenset[str]:

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 from backcast.attest.archive import packed
-from backcast.attest.diffs import RECORDED
 from backcast.attest.envelope import sealed
 from backcast.attest.instructions import INSTRUCTIONS
 from backcast.attest.keys import SigningKey
@@ -15,14 +14,14 @@ from backcast.attest.openlineage import run_events
 from backcast.attest.statement import ENVELOPE, STATEMENT, statement
 from backcast.attest.verify import check_files
 from backcast.model.document import canonical, sha256
-from backcast.model.evidence import APPROVALS, NOTE, Evidence
+from backcast.model.evidence import APPROVALS, DIFFED, NOTE, Evidence
 from backcast.model.proof import COVERED
 from backcast.model.run import Event
 
 EXTRACTS: dict[str, Callable[[str], bool]] = {
     "approvals.json": lambda name: name.startswith(APPROVALS),
     "coverage.json": lambda name: name == COVERED,
-    "diff.json": lambda name: name == RECORDED,
+    "diff.json": lambda name: name == DIFFED,
     "notes.json": lambda name: name == NOTE,
 }
 """Files with the events of one kind, as the history has them; left out when there is none, but for approvals."""

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from backcast.attest.agreed import counting
-from backcast.attest.diffs import RECORDED
 from backcast.errors import NotVerified
 from backcast.model.document import canonical, sha256
-from backcast.model.evidence import APPROVALS, NOTE, PUBLICATION, VERDICT
+from backcast.model.evidence import APPROVALS, DIFFED, NOTE, PUBLICATION, VERDICT
 from backcast.model.proof import COVERED
 from backcast.model.words import many
 
 _Document = dict[str, Any]
+_Person = tuple[Any, Any]
+"""A name, and the role in which somebody spoke."""
 _ASKED = ("pipeline", "kind", "reason", "ticket", "requested_by")
 
 
@@ -164,7 +165,7 @@ def _extracts(record: Record) -> str:
     kinds: dict[str, Callable[[str], bool]] = {
         "approvals.json": lambda name: name.startswith(APPROVALS),
         "coverage.json": lambda name: name == COVERED,
-        "diff.json": lambda name: name == RECORDED,
+        "diff.json": lambda name: name == DIFFED,
         "notes.json": lambda name: name == NOTE,
     }
     for file, belongs in kinds.items():
@@ -202,8 +203,9 @@ def _published(record: Record) -> str:
     verdicts, publications = record.several("verdicts.json"), record.several("publications.json")
     if [each["generation"] for each in publications] != list(range(1, len(publications) + 1)):
         raise NotVerified("a publication is missing, or there twice")
+    accepted = {_person(event["data"]) for event in record.named("state.accepted")}
     for each in publications:
-        mine = [verdict for verdict in verdicts if _fits(verdict, each)]
+        mine = [verdict for verdict in verdicts if _fits(verdict, each, accepted)]
         if not mine:
             raise NotVerified(f"version {each['version']} was published without an accepted verdict for it")
         if any(other["run_id"] != record.run["run_id"] for other in (each, *mine)):
@@ -222,11 +224,19 @@ def _made_visible(event: _Document) -> bool:
     return event["name"] in ("state.published", "state.undone") and event["data"].get("version") is not None
 
 
-def _fits(verdict: _Document, publication: _Document) -> bool:
-    """An accepted verdict about exactly this stage, without a blocking check that failed."""
-    blocked = any(not check["passed"] and check.get("consequence", "block") == "block" for check in verdict["checks"])
+def _fits(verdict: _Document, publication: _Document, accepted: Container[_Person]) -> bool:
+    """An accepted verdict about exactly this stage: no blocking check failed, and where a gate asked somebody to look,
+    the person who accepted it is one of those whom the history names.
+    """
     same = (verdict["staged"], verdict["base"]) == (publication["staged"], publication["base"])
-    return bool(verdict["accepted"]) and not blocked and same
+    failed = {check.get("consequence", "block") for check in verdict["checks"] if not check["passed"]}
+    sound = bool(verdict["accepted"]) and same and "block" not in failed
+    review = verdict.get("review")
+    return sound and ("review" not in failed or (review is not None and _person(review) in accepted))
+
+
+def _person(said: _Document) -> _Person:
+    return said.get("by"), said.get("role")
 
 
 def _object(value: Any) -> _Document:

@@ -6,31 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from backcast.model.diff import Diff
+from backcast.model.evidence import DIFFED, MOST_CHUNKS
 from backcast.model.run import Event
-
-RECORDED = "diff.recorded"
-_MOST = 5_000
-"""Chunks that one event names; of more than these only the sums are kept."""
 
 
 def is_recorded(diff: Diff, events: Iterable[Event]) -> bool:
     """Whether history holds a diff of this stage against this base already, which looked no less closely."""
     return any(
         (event.data["base"], event.data["staged"], len(event.data["partitions"]))
-        == (diff.base, diff.staged, min(len(diff.partitions), _MOST))
+        == (diff.base, diff.staged, min(len(diff.partitions), MOST_CHUNKS))
         and (event.data["rows"] is not None or diff.rows is None)
         for event in events
-        if event.name == RECORDED
+        if event.name == DIFFED
     )
-
-
-def whole_summary(events: Iterable[Event], chunks: int) -> str:
-    """What the newest diff of all chunks came to; empty without one: that of a canary tells nothing of the others."""
-    found = ""
-    for event in events:
-        if event.name == RECORDED and len(event.data["partitions"]) == min(chunks, _MOST):
-            found = str(event.data["summary"])
-    return found
 
 
 def diff_data(diff: Diff) -> dict[str, Any]:
@@ -48,7 +36,7 @@ def diff_data(diff: Diff) -> dict[str, Any]:
         "schema": diff.columns_changed.as_json(),
         "partitions": [
             {"chunk": each.chunk, "base": each.base.as_json(), "stage": each.stage.as_json()}
-            for each in diff.partitions[:_MOST]
+            for each in diff.partitions[:MOST_CHUNKS]
         ],
         **({} if diff.late is None else {"late": diff.late.as_json()}),
     }

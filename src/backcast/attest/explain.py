@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from backcast.attest.diffs import RECORDED, whole_summary
 from backcast.attest.step import attest
 from backcast.errors import InvalidRequest
 from backcast.model.evidence import APPROVALS, NOTE, Evidence
@@ -108,7 +107,7 @@ def _touch(evidence: Evidence, window: Interval) -> Touch:
         scope_rows=manifest.target.rows,
         approvals=(*(_word(event) for event in events if event.name.startswith(APPROVALS)), *_reviewed(evidence)),
         chunks=_chunks(evidence, window),
-        changed=whole_summary(events, len(manifest.chunks)),
+        changed=evidence.change,
         published=tuple(_made(each, events) for each in evidence.publications),
         superseded_by=run.superseded_by,
         detail=run.detail,
@@ -137,21 +136,12 @@ def _reviewed(evidence: Evidence) -> tuple[Word, ...]:
 def _chunks(evidence: Evidence, window: Interval) -> tuple[ChunkRows, ...]:
     rows = {chunk.chunk_id: chunk.output_rows for chunk in evidence.chunks}
     read = {each.chunk: each.digest.rows for each in evidence.verdict.partitions} if evidence.verdict else {}
-    before = recorded_before(evidence.events)
+    before = evidence.rows_before
     return tuple(
         ChunkRows(chunk=plan.id, rows=read.get(plan.id, rows.get(plan.id)), before=before.get(plan.id))
         for plan in evidence.manifest.chunks
         if plan.window.overlaps(window) or not evidence.manifest.scope.windows
     )
-
-
-def recorded_before(events: Iterable[Event]) -> dict[str, int]:
-    """Rows of each chunk in the base, as the newest diff on record counted them."""
-    found: dict[str, int] = {}
-    for event in events:
-        for part in event.data["partitions"] if event.name == RECORDED else ():
-            found[str(part["chunk"])] = int(part["base"]["rows"])
-    return found
 
 
 def _made(publication: Publication, events: Iterable[Event]) -> Made:

@@ -68,7 +68,7 @@ class Touch(Document):
     chunks: tuple[ChunkRows, ...]
     """Those that reach the part."""
     changed: str
-    """The newest diff on record in a sentence, of the whole run; empty when there is none."""
+    """The newest diff of the whole run in a sentence, or that nobody asked for one; empty before its verdict."""
     published: tuple[Made, ...]
     superseded_by: str | None
     detail: str

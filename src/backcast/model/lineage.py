@@ -42,7 +42,7 @@ def lineage_values(
         run_id,
         code.transform,
         code.version,
-        Execution.BACKFILL.value,
+        manifest.execution.value,
         _versions(pin for pin in inputs if pin.windowed),
         min((each.start for each in read), default=None),
         max((each.end for each in read), default=None),

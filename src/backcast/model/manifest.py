@@ -16,6 +16,7 @@ from backcast.model.replay import ReplayPin
 from backcast.model.request import Request
 from backcast.model.rule import NO_GATES, Gates, Rule
 from backcast.model.scope import Predicate, Scope
+from backcast.model.states import Execution
 from backcast.model.table import Column, Merging, PublishMode, TableIdentity
 from backcast.model.throttle import Throttle
 from backcast.model.time import Interval
@@ -201,6 +202,11 @@ class Manifest(Document):
     def streamed(self) -> ReplayPin | None:
         """The replay whose query computes the rows; None when batch jobs do."""
         return self.replay if self.replay is not None and self.replay.streamed else None
+
+    @property
+    def execution(self) -> Execution:
+        """What transforms and rules are told, and what the rows say."""
+        return Execution.BACKFILL if self.streamed is None else Execution.REPLAY
 
     def sha256(self) -> str:
         return sha256(self.canonical())

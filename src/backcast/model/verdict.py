@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
+from backcast.model.change import StageChange
 from backcast.model.digest import Digest
 from backcast.model.document import Document, later
 from backcast.model.layer import Consequence, Layer
@@ -77,6 +78,8 @@ class Verdict(Document):
     """Who accepted what the gates noticed."""
     results: Annotated[tuple[RuleResult, ...], later(())] = ()
     """Rules and gates with their numbers; each is one of the checks, too."""
+    change: Annotated[StageChange | None, later(None)] = None
+    """What the stage changes, in numbers that cost nothing; None where they could not be told."""
 
     @property
     def outcome(self) -> Outcome:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from backcast.model.diff import DiffLate
 from backcast.model.evidence import Evidence
 from backcast.page.charts import Bar, bars, columns
 from backcast.page.diff import late_paragraph
 from backcast.page.markup import Content, Html, Tone, details, join, paragraph, section, table, tiles
 
-_DIFF = "diff.recorded"
-
 
 def changes_section(evidence: Evidence) -> Html | None:
-    """The newest diff that somebody looked at."""
-    diff = _diff(evidence)
+    """The newest diff of the whole run that somebody looked at; or that nobody did."""
+    diff = evidence.whole_diff
     if not diff:
-        return None
+        return _counted(evidence)
     rows = diff.get("rows") or {}
     told: list[tuple[str, Content, Tone]] = [
         ("rows added", int(rows.get("added", 0)), "good"),
@@ -33,8 +29,20 @@ def changes_section(evidence: Evidence) -> Html | None:
     return section("What changed", tiles(told) if rows else None, late_paragraph(late), by_column, note=note)
 
 
+def _counted(evidence: Evidence) -> Html | None:
+    """What the verdict knows without a diff: counts alone."""
+    if evidence.verdict is None:
+        return None
+    change = evidence.verdict.change
+    told: list[tuple[str, Content, Tone]] = []
+    if change is not None:
+        told = [("rows before", change.before, "quiet"), ("rows now", change.after, "plain")]
+    said = evidence.change
+    return section("What changed", tiles(told) if told else None, note=f"{said[0].upper()}{said[1:]}.")
+
+
 def rows_section(evidence: Evidence) -> Html | None:
-    before = _before(evidence)
+    before = evidence.rows_before
     groups = []
     for chunk in evidence.chunks:
         if chunk.output_rows is None:
@@ -55,11 +63,3 @@ def rows_section(evidence: Evidence) -> Html | None:
     return section(
         "Rows of each chunk", columns(groups, label="rows of each chunk"), details("as a table", listed), note=note
     )
-
-
-def _diff(evidence: Evidence) -> dict[str, Any]:
-    return next((event.data for event in reversed(evidence.events) if event.name == _DIFF), {})
-
-
-def _before(evidence: Evidence) -> dict[str, int]:
-    return {str(part["chunk"]): int(part["base"]["rows"]) for part in _diff(evidence).get("partitions") or ()}

@@ -81,6 +81,8 @@ def great_expectations(rule: Rule, suite: Any, rows: DataFrame) -> Complaint:
 
 def _suite(rule: Rule, suite: Any, gx: Any) -> Any:
     if isinstance(suite, gx.ExpectationSuite):
+        if not suite.expectations:
+            raise ConfigError(f"rule {rule.name!r}: the suite in {rule.reference} expects nothing")
         return suite
     check_suite(rule, suite)
     expectations = [

@@ -12,7 +12,6 @@ from backcast.model.manifest import ChunkPlan, InputPin, Manifest
 from backcast.model.pipeline import Job
 from backcast.model.quarantine import rejects
 from backcast.model.scope import EVERYTHING, Predicate, TimeClause, during
-from backcast.model.states import Execution
 from backcast.model.time import Interval
 from backcast.ports import Engine, Input, LogReading, Sifted
 from backcast.world import Transform
@@ -54,7 +53,7 @@ class Compute:
         )
         windows = {plan.id: plan.window.widened(before, after) for plan in plans}
         whole = Interval(start=plans[0].window.start, end=plans[-1].window.end)
-        job = Job(run_id=self.run_id, execution=self._execution, window=whole, clock=manifest.planned_at)
+        job = Job(run_id=self.run_id, execution=manifest.execution, window=whole, clock=manifest.planned_at)
         readings = {pin.name: self.input(pin.name).read(pin, windows) for pin in self.inputs}
         rows = self.transform.apply({name: self._ordered(each.rows) for name, each in readings.items()}, job)
         identity = manifest.target.identity
@@ -71,10 +70,6 @@ class Compute:
         if keep.clauses:
             rows = self.engine.within(rows, keep, self._spare(keep, tuple(windows.values())))
         return Computed(rows, logs, sifted)
-
-    @property
-    def _execution(self) -> Execution:
-        return Execution.BACKFILL if self.manifest.streamed is None else Execution.REPLAY
 
     def _ordered(self, rows: DataFrame) -> DataFrame:
         return self.engine.shaken(rows) if self.shake else rows

@@ -18,7 +18,6 @@ from backcast.model.manifest import InputPin, Manifest
 from backcast.model.pipeline import Job
 from backcast.model.rule import AGAINST_BASE, BY_ROW, CUSTOM, NO_GATES, OWN_JOB, Rule, RuleKind, RuleResult
 from backcast.model.scope import EVERYTHING, Predicate
-from backcast.model.states import Execution
 from backcast.model.table import Claim, NetChange, PublishMode
 from backcast.model.time import Interval
 from backcast.model.verdict import Check
@@ -141,6 +140,8 @@ class Measured:
 
     scan: Scan | None
     results: tuple[RuleResult, ...]
+    base: Scan | None = None
+    """The same of the base."""
 
     def checks(self) -> tuple[Check, ...]:
         names = ("name", "passed", "detail", "layer", "consequence")
@@ -160,13 +161,13 @@ def measure(judging: Judging) -> Measured:
     compared = [rule for rule in rules if rule.kind in AGAINST_BASE]
     found: dict[str, RuleResult] = {}
     scan: Scan | None = None
+    base: Scan | None = None
     noticed: list[RuleResult] = []
     # Gates tell by digests what has changed at all.
     digests = judging.digests or gates != NO_GATES
     try:
         proven = judging.proven([claim for rule in scanned for claim in rule.claims])
         scan = engine.scan(judging.rows, judging.parts, scanned, gates.metrics, digests=digests, proven=proven)
-        base = None
         if compared or gates != NO_GATES:
             base = engine.scan(judging.base(), judging.parts, compared, gates.metrics, digests=gates != NO_GATES)
         found = {rule.name: _scanned(judging, rule, scan, base) for rule in scanned}
@@ -184,7 +185,7 @@ def measure(judging: Judging) -> Measured:
             except ChunkFailed as error:
                 found[rule.name] = failed(rule, _why(error, settings.masked))
     results = (*_with_samples(judging, [found[rule.name] for rule in rules]), *noticed)
-    return Measured(scan if digests else None, results)
+    return Measured(scan if digests else None, results, base if gates != NO_GATES else None)
 
 
 def _why(error: ChunkFailed, masked: tuple[str, ...]) -> str:
@@ -297,7 +298,7 @@ def _custom(judging: Judging, rule: Rule) -> RuleResult:
 
 def custom_job(judging: Judging) -> Job:
     clock = judging.manifest.planned_at
-    return Job(run_id=judging.run_id, execution=Execution.BACKFILL, window=judging.window, clock=clock)
+    return Job(run_id=judging.run_id, execution=judging.manifest.execution, window=judging.window, clock=clock)
 
 
 def _with_samples(judging: Judging, results: Sequence[RuleResult]) -> list[RuleResult]:

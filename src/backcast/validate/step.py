@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from backcast.model.amendment import Amendment, current_inputs
+from backcast.model.change import StageChange
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.manifest import ChunkPlan, Manifest
 from backcast.model.proof import problem, proofs, summary
@@ -21,6 +22,7 @@ from backcast.model.verdict import Check, Layer, Outcome, PartitionDigest, Verdi
 from backcast.model.words import many
 from backcast.ports import Engine, Target
 from backcast.ports.rules import Scan
+from backcast.validate.change import change_of
 from backcast.validate.checks import key_checks, schema_check
 from backcast.validate.measure import ALL_ROWS, Measured, RuleHelp, Versions, is_asked, judging_of, measure
 from backcast.validate.twice import Again, computed_twice
@@ -94,6 +96,7 @@ def validate(validation: Validation) -> Verdict:
         rows=_written(validation),
         at=validation.now,
         results=measured.results,
+        change=_change(validation, net, measured),
     )
 
 
@@ -117,6 +120,15 @@ def _read_back(validation: Validation, scan: Scan | None) -> dict[str, Digest]:
     rows = validation.target.read(validation.staged, validation.manifest.scope.predicate)
     parts = {chunk.id: chunk.predicate for chunk in validation.manifest.chunks}
     return validation.engine.digests(rows, parts)
+
+
+def _change(validation: Validation, net: NetChange, measured: Measured) -> StageChange | None:
+    before, after = (
+        {} if scan is None else {name: part.digest for name, part in scan.parts.items()}
+        for scan in (measured.base, measured.scan)
+    )
+    written = {chunk.chunk_id: chunk.output_rows or 0 for chunk in validation.chunks}
+    return change_of(validation.manifest, net, written, before, after)
 
 
 def _written(validation: Validation) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from backcast.attest.diffs import RECORDED, diff_data, is_recorded
+from backcast.attest.diffs import diff_data, is_recorded
+from backcast.model.evidence import DIFFED
 
 if TYPE_CHECKING:
     from backcast.model.diff import Diff
@@ -15,4 +16,4 @@ def keep_diff(world: World, diff: Diff) -> None:
     """The numbers of a diff, once for each stage that was looked at."""
     runs = world.store().runs
     if not is_recorded(diff, runs.events(diff.run_id)):
-        runs.record(diff.run_id, RECORDED, **diff_data(diff))
+        runs.record(diff.run_id, DIFFED, **diff_data(diff))

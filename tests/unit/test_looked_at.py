@@ -1,0 +1,90 @@
+"""What a run changed, as its page and `explain` tell it: of the whole run, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backcast.attest.explain import explain, window_of
+from backcast.attest.step import attest
+from backcast.cli.render.explain import render_explanation
+from backcast.model.explanation import Touch
+from backcast.model.manifest import Manifest
+from backcast.model.run import Run
+from backcast.model.table import PublishMode
+from backcast.page.run import run_page
+from backcast.store import open_store
+from backcast.store.sql import SqlStore
+from backcast.testing.lives import published_run
+from backcast.testing.samples import sample_manifest, sample_verdict
+from tests.unit.cli_screens import shown
+
+STAGED = sample_verdict("any").staged
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+        yield store
+
+
+def part(chunk: str, before: int, after: int) -> dict[str, Any]:
+    return {"chunk": chunk, "base": {"rows": before}, "stage": {"rows": after}}
+
+
+def looked(store: SqlStore, run: Run, staged: str, summary: str, *parts: dict[str, Any], added: int = 0) -> None:
+    """Somebody asked for the diff of that version of the stage."""
+    rows = {"added": added, "removed": 0, "changed": 0, "format_only": 0}
+    base = sample_verdict(run.run_id).base
+    store.runs.record(
+        run.run_id, "diff.recorded", base=base, staged=staged, summary=summary, rows=rows, partitions=list(parts)
+    )
+
+
+def appending() -> Manifest:
+    manifest = sample_manifest()
+    settings = manifest.settings.model_copy(update={"publish_mode": PublishMode.APPEND})
+    return manifest.model_copy(update={"settings": settings})
+
+
+def touch(store: SqlStore) -> Touch:
+    (found,) = explain(store.runs, "orders", "2025-01", window_of("2025-01", "UTC"), "UTC").runs
+    return found
+
+
+def page(store: SqlStore, run: Run) -> str:
+    return run_page(attest(store.runs, run.run_id))
+
+
+def test_what_an_append_of_several_chunks_changed_is_told(store: SqlStore) -> None:
+    run = published_run(store, appending())
+    looked(store, run, STAGED, "900 added", part("all rows", 0, 900), added=900)
+    assert touch(store).changed == "900 added"
+    assert "900 added" in page(store, run)
+
+
+def test_the_diff_of_a_canary_is_not_told_as_that_of_the_run(store: SqlStore) -> None:
+    run = published_run(store)
+    looked(store, run, "76", "3 added", part("2025-01-01", 297, 300), added=3)
+    assert touch(store).changed == "nobody compared the rows of the whole run"
+    assert [each.before for each in touch(store).chunks] == [None, None, None]
+    assert "3 added." not in page(store, run)
+    parts = [part(f"2025-01-0{day}", 290, 300) for day in (1, 2, 3)]
+    looked(store, run, STAGED, "30 added", *parts, added=30)
+    looked(store, run, "76", "3 added", part("2025-01-01", 297, 300), added=3)
+    assert touch(store).changed == "30 added"
+    assert [each.before for each in touch(store).chunks] == [290, 290, 290]
+    told = page(store, run)
+    assert f"against stage {STAGED}: 30 added." in told
+    assert "3 added." not in told
+
+
+def test_that_nobody_looked_is_said(store: SqlStore) -> None:
+    run = published_run(store)
+    told = "nobody compared the rows of the whole run"
+    assert told.capitalize() in page(store, run)
+    found = explain(store.runs, "orders", "2025-01", window_of("2025-01", "UTC"), "UTC")
+    assert told in " ".join(shown(render_explanation(found)).split())
