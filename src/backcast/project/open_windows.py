@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,15 @@ from backcast.errors import BackcastError, InvalidRequest
 from backcast.model.checkpoint_log import Garbled
 from backcast.model.late import Holding, OpenWindows
 from backcast.model.time import floor_instant
-from backcast.project.streaming import ALWAYS
 from backcast.sources.kafka.record_times import instant_of
 from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.state_files import names_of
 
 if TYPE_CHECKING:
     from backcast.model.stream import StreamSpec
-    from backcast.project.replaying import StreamReplay
+    from backcast.ports.streams import StreamReader
+
+    Look = Callable[[], Holding | None]
 
 _AT_ONCE = frozenset({"dedupe", "dedupeWithinWatermark", "globalLimit"})
 """Operators that give out a row in the batch that reads it, as Spark calls them in a checkpoint."""
@@ -24,25 +27,45 @@ _BY_LOGIC = frozenset({"symmetricHashJoin", ""})
 _LOOK_BACK = 200
 
 
-def open_windows(replaying: StreamReplay, now: datetime) -> OpenWindows | None:
-    """None: it writes each row in the batch that makes it, or has completed no batch."""
-    stream = replaying.stream
+def open_windows(stream: StreamSpec, reader: StreamReader, look: Look) -> OpenWindows | None:
+    """None: it writes each row in the batch that makes it, or has completed no batch.
+
+    `look` tells what the transform holds back as it is now; what it cannot look into may hold anything. The query may
+    be of older code, so the state that is there counts too.
+    """
     try:
         checkpoint = Checkpoint.at(stream.checkpoint)
-        operators = {each.name for each in checkpoint.operators}
         newest = checkpoint.committed
         plan = None if newest is None else checkpoint.plan(newest)
+        operators = names_of(checkpoint.root / "state")
     except (InvalidRequest, Garbled, OSError):
-        return _unreadable(replaying, now)
+        return _by_the_store(stream, reader, look)
     if newest is None or operators <= _AT_ONCE:
         return None
-    holding = _holding(replaying, now)
+    holding = _holding(look)
     if holding is None and operators - _AT_ONCE <= _BY_LOGIC:
         return None
     if plan is None:
-        return _unreadable(replaying, now)
+        return _by_the_store(stream, reader, look)
     watermark = instant_of(plan.watermark_ms) if plan.watermark_ms > 0 else None
     return _open(stream, holding or Holding(unknown=True), watermark)
+
+
+def _by_the_store(stream: StreamSpec, reader: StreamReader, look: Look) -> OpenWindows | None:
+    """Which knows the batches of a stream that is run here; of others nobody can tell."""
+    live = None if stream.external else reader.stream(stream.name)
+    if not stream.external and (live is None or live.query_id is None):
+        return None
+    holding = _holding(look)
+    if holding is None:
+        return None
+    if live is None:
+        return OpenWindows(stream.name, None, None, external=True, known=False)
+    batches = [each for each in reader.batches(stream.name, _LOOK_BACK) if each.query_id == live.query_id]
+    if not any(each.landed for each in batches):
+        return None
+    marks = [each.watermark.astimezone(UTC) for each in batches if each.landed and each.watermark is not None]
+    return _open(stream, holding, max(marks, default=None))
 
 
 def _open(stream: StreamSpec, holding: Holding, watermark: datetime | None) -> OpenWindows:
@@ -54,29 +77,8 @@ def _open(stream: StreamSpec, holding: Holding, watermark: datetime | None) -> O
     return OpenWindows(stream.name, since, watermark, external=stream.external)
 
 
-def _unreadable(replaying: StreamReplay, now: datetime) -> OpenWindows | None:
-    """By the store, which knows the batches of a stream that is run here; of others nobody can tell."""
-    stream, reader = replaying.stream, replaying.wiring.stream_reader()
-    live = reader.stream(stream.name)
-    if not stream.external and (live is None or live.query_id is None):
-        return None
-    holding = _holding(replaying, now)
-    if holding is None:
-        return None
-    if stream.external or live is None:
-        return OpenWindows(stream.name, None, None, external=True, known=False)
-    batches = [each for each in reader.batches(stream.name, _LOOK_BACK) if each.query_id == live.query_id]
-    if not any(each.landed for each in batches):
-        return None
-    marks = [each.watermark.astimezone(UTC) for each in batches if each.landed and each.watermark is not None]
-    return _open(stream, holding, max(marks, default=None))
-
-
-def _holding(replaying: StreamReplay, now: datetime) -> Holding | None:
-    """Of the transform as it is now; what cannot be looked into may hold anything."""
-    from backcast.spark.streaming_plan import holding
-
+def _holding(look: Look) -> Holding | None:
     try:
-        return holding(replaying.looked_at(ALWAYS, now))
+        return look()
     except BackcastError:
         return Holding(unknown=True)

@@ -88,8 +88,10 @@ class StreamReplay:
 
     def open_windows(self, now: datetime) -> OpenWindows | None:
         from backcast.project.open_windows import open_windows
+        from backcast.project.streaming import ALWAYS
+        from backcast.spark.streaming_plan import holding
 
-        return open_windows(self, now)
+        return open_windows(self.stream, self.wiring.stream_reader(), lambda: holding(self.looked_at(ALWAYS, now)))
 
     def late(self, windows: Sequence[Interval], now: datetime) -> LateFound:
         from backcast.project.late_windows import late_windows

@@ -26,6 +26,8 @@ _IN_ORDER = frozenset(_DIFFERENT) - {"DeduplicateWithinWatermark"}
 _CLOCKS = frozenset({"current_timestamp", "now", "localtimestamp", "current_date", "current_time"})
 _EVENT_TIME, _SESSION = "spark.watermarkDelayMs", "spark.sessionWindow"
 """Spark's marks on columns."""
+_MATCHING = frozenset({"Inner", "LeftSemi"})
+"""Joins that give out a row when its match is read, and wait for nothing."""
 _ALL_FIELDS = 1_000
 _SLIDE = re.compile(r"- (-?\d+)\) % (\d+)\)")
 _LENGTH = re.compile(r"- \d+\) \+ (\d+)\), LongType, TimestampType")
@@ -62,7 +64,7 @@ def _different(name: str, node: Any) -> Iterator[Difference]:
         yield Difference("a session may begin before the window, or go on behind it", Mend.WARM_UP)
     elif name == "Join" and _both_streamed(node):
         kind = node.joinType().toString()
-        if kind == "Inner":
+        if kind in _MATCHING:
             yield Difference("a join of two streams meets records from before the window", Mend.WARM_UP)
         else:
             yield Difference(
@@ -77,7 +79,7 @@ def holding(rows: DataFrame) -> Holding | None:
     found = [(name, node) for name, node in _nodes(rows) if node.isStreaming()]
     joins = [node for name, node in found if name == "Join" and _both_streamed(node)]
     aggregates = [node for name, node in found if name in ("Aggregate", "Distinct")]
-    outer = any(each.joinType().toString() != "Inner" for each in joins)
+    outer = any(each.joinType().toString() not in _MATCHING for each in joins)
     if not aggregates and not outer and not any(name in _IN_ORDER for name, _ in found):
         return None
     sessions = any(_of_sessions(node) for name, node in found if name == "Aggregate")
