@@ -1,4 +1,4 @@
-"""Runs beside streams that are run here: where those stand whose rows are in the table that a run restates."""
+"""Runs beside streams: where those stand whose rows are in the table that a run restates, and what they hold back."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from backcast.model.stream import StreamWrite
 from backcast.ports.streams import LiveCommit
 
 if TYPE_CHECKING:
+    from backcast.model.late import OpenWindows
     from backcast.model.live import LiveBatch
     from backcast.model.pipeline import InputSpec, PipelineSpec
     from backcast.model.stream import StreamSpec
-    from backcast.ports import Input, LogInput
+    from backcast.ports import Input, SharedLog
     from backcast.ports.streams import LiveQuery
     from backcast.world import World
 
@@ -34,9 +35,21 @@ def inputs_beside(
         stream = _adding(world, spec, each)
         if stream is None:
             return found
-        return cast("LogInput", found).beside(stream.name, partial(_position, world, stream))
+        return cast("SharedLog", found).beside(stream.name, partial(_position, world, stream))
 
     return input_of
+
+
+def open_beside(world: World, spec: PipelineSpec, replaced: str | None) -> tuple[OpenWindows, ...]:
+    """What streams into the pipeline's table, of ours and of others, have read and will add to it later.
+
+    To be asked before the table is looked at: a window that one of them closes in between is in it then, or counts as
+    open. `replaced` is a stream that ends with the run. What a merge meets twice it takes once.
+    """
+    streams = [each for each in map(world.stream, world.streams()) if each.dataset.table == spec.output.table]
+    adding = [each for each in streams if each.write is StreamWrite.APPEND and each.name != replaced]
+    found = (world.replaying(each.name).open_windows(world.clock.now()) for each in adding)
+    return tuple(each for each in found if each is not None)
 
 
 def _adding(world: World, spec: PipelineSpec, each: InputSpec) -> StreamSpec | None:

@@ -21,7 +21,7 @@ from backcast.approving import (
 )
 from backcast.archiving import Archiving
 from backcast.attest.step import attest
-from backcast.beside import inputs_beside
+from backcast.beside import inputs_beside, open_beside
 from backcast.collection import Collection
 from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
 from backcast.faults import point
@@ -104,7 +104,7 @@ class ControlPlane(
         planning = Planning(
             spec=spec,
             target=world.target(spec.output.name),
-            input=chosen.input if chosen.streamed else inputs_beside(world, spec, chosen.input),
+            input=chosen.input if request.takeover else inputs_beside(world, spec, chosen.input),
             transform=chosen.transform,
             engine=world.engine(),
             code=world.identity(spec.name),
@@ -120,6 +120,7 @@ class ControlPlane(
             room=Room(*world.free_space(spec.output.name), memory=world.memory()),
             rules=RuleLook(world.rules(), lambda: world.rule_code(spec.name), world.source),
             replay=chosen.replay,
+            open=open_beside(world, spec, request.stream if request.takeover else None),
         )
         manifest = make_manifest(request, planning)
         refused = any(finding.severity is Severity.BLOCK for finding in manifest.findings)

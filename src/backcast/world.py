@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from backcast.model.diff import DiffRules
     from backcast.model.full_replay import Days
     from backcast.model.lag import StreamLag
-    from backcast.model.late import Closing, LateFound
+    from backcast.model.late import Closing, LateFound, OpenWindows
     from backcast.model.log import EventSpan, Ranges
     from backcast.model.manifest import CodeIdentity, InputPin, Manifest
     from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec, Relation
     from backcast.model.policy import Policy
     from backcast.model.quarantine import QuarantinedRecord
-    from backcast.model.replay import Replayed, ReplayPin
+    from backcast.model.replay import Difference, Replayed, ReplayPin
     from backcast.model.report import Probe
     from backcast.model.run import Holder
     from backcast.model.scope import Predicate
@@ -87,8 +87,8 @@ class Replaying(Protocol):
     @property
     def stream(self) -> StreamSpec: ...
 
-    def differences(self, job: Job) -> tuple[str, ...]:
-        """What makes its logic give other rows than a batch, a sentence each. Runs no job."""
+    def differences(self, job: Job) -> tuple[Difference, ...]:
+        """What makes its logic give other rows than a batch. Runs no job."""
 
     def in_order(self, job: Job) -> tuple[str, ...]:
         """What makes its rows depend on the order in which records come, a sentence each. Runs no job."""
@@ -98,6 +98,12 @@ class Replaying(Protocol):
 
     def closing(self, window: Interval, now: datetime) -> Closing | None:
         """From when on the live query drops a record as late; None: it never does. Runs no job."""
+
+    def open_windows(self, now: datetime) -> OpenWindows | None:
+        """What the live query has read and will write later, by its checkpoint. Runs no job.
+
+        None for one that writes each row in the batch that makes it, and for one that has completed no batch.
+        """
 
     def late(self, windows: Sequence[Interval], now: datetime) -> LateFound:
         """Which pieces of these windows records touch that the live query dropped. Reads them from the topic.

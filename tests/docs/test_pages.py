@@ -155,7 +155,7 @@ def test_every_finding_of_a_plan_is_explained() -> None:
     package = ROOT / "src" / "backcast"
     places = [*package.glob("plan/*.py"), *package.glob("targets/*/findings.py"), package / "project/request_check.py"]
     sources = "".join(path.read_text() for path in places)
-    families = "target|scope|input|code|schema|policy|overlap|request|budget|capacity|replay"
+    families = "target|scope|input|code|schema|policy|overlap|request|budget|capacity|replay|stream"
     codes = set(re.findall(rf'"((?:{families})\.[a-z0-9-]+)"', sources))
     assert len(codes) > 20
     assert sorted(code for code in codes if f"`{code}`" not in text) == []

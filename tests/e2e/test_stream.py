@@ -14,6 +14,7 @@ import pytest
 from backcast.control import ControlPlane
 from backcast.errors import ChunkFailed, InvalidRequest, LeaseHeld, QuarantineFull, Refused, StateConflict
 from backcast.faults import STREAM_POINTS
+from backcast.model.finding import Severity
 from backcast.model.live import LiveState, Stop, StreamStatus, freeze_lease, stream_lease
 from backcast.model.pipeline import TableFormat
 from backcast.model.report import Progress
@@ -142,8 +143,11 @@ def test_a_record_that_cannot_be_decoded_stops_the_stream_or_is_set_aside_once(
 
 
 def test_windows_close_as_the_watermark_passes_and_state_survives_a_crash(new_orders: Callable[..., Orders]) -> None:
+    """And a restatement beside it ends where windows are open, however it is computed: the stream will write those."""
     orders = new_orders(partitions=1)
-    orders.configure(stream="watermark: {column: at, delay: 1h}")
+    orders.configure(source="to_end: true", stream="watermark: {column: at, delay: 1h}")
+    config = orders.root / "backcast.yaml"
+    config.write_text(config.read_text().replace("key: [id]", "key: [day, shop]"))
     (orders.root / "models" / "orders.sql").write_text(DAILY)
     days = {day: [each for each in SENT if each.at.day == day] for day in (1, 2, 3)}
     orders.send(days[1][:5])
@@ -158,10 +162,34 @@ def test_windows_close_as_the_watermark_passes_and_state_survives_a_crash(new_or
     status = caught_up(orders)
     assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10}, "late within the watermark counts, beyond it not"
     assert status.batches[0].watermark is not None
+    _restate_what_is_closed(orders)
+    orders.send([Order(901, FIRST + timedelta(days=4))])
+    caught_up(orders)
+    assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10, "2026-01-03": 10}
     (orders.root / "models" / "orders.sql").write_text(DAILY.replace("GROUP BY shop,", "GROUP BY shop, id % 2,"))
-    orders.send([Order(901, FIRST + timedelta(days=5))])
+    orders.send([Order(902, FIRST + timedelta(days=5))])
     with pytest.raises(Refused, match="the state of stream live does not fit its query any more"):
         caught_up(orders)
+
+
+def _restate_what_is_closed(orders: Orders) -> None:
+    """The third day is open. Of the second the stream has a record still to read, and will drop it."""
+    orders.send([Order(903, FIRST + timedelta(days=1, hours=12))])
+    control = orders.open()
+    with closing(control.world):
+        for how in ({}, {"stream": "live", "as_stream": True}):
+            wide = control.plan(orders.request("2026-01-02", "2026-01-04").model_copy(update=how), record=False)
+            (told,) = (each for each in wide.findings if each.severity is Severity.BLOCK)
+            assert told.code == "stream.still-open"
+            assert "stream live has still to write rows from 2026-01-03 00:00 UTC on" in told.reason
+            assert told.remedy.startswith("end the window at 2026-01-03, or ")
+            plan = control.plan(orders.request("2026-01-02", "2026-01-03").model_copy(update=how))
+            assert not plan.refused, plan.findings
+            left = next(each.reason for each in plan.findings if each.code == "log.left-to-stream")
+            assert left.startswith("stream live has not read offsets 0=32..33 of ")
+            assert control.run(plan.run_id).state is RunState.ACCEPTED
+            control.publish(plan.run_id)
+            assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10}
 
 
 DAILY = """\

@@ -181,7 +181,9 @@ def test_a_window_is_replayed_from_the_state_before_it_and_published(shop: Shop)
 
 
 def _plans_are_as_they_should_be(shop: Shop, control: ControlPlane) -> None:
-    """A batch where that gives the same rows, a stream when asked for; from nothing where there is no state."""
+    """A batch where that gives the same rows, a stream when asked for; from nothing where there is no state. None where
+    the live query holds windows: it will write them.
+    """
 
     def planned(**more: object) -> tuple[ReplayPin, set[str]]:
         plan = control.plan(shop.request(**more), record=False)
@@ -190,10 +192,28 @@ def _plans_are_as_they_should_be(shop: Shop, control: ControlPlane) -> None:
 
     cold, found = planned(start="2026-01-01T00:00:00", end="2026-01-01T02:00:00")
     assert (cold.batch, cold.positions, found) == (None, {}, {"replay.as-stream", "replay.cold"})
+    _open_windows_are_refused(shop, control)
     shop.deploy("1", unique="")
+    _open_windows_are_refused(shop, control)
     replay, found = planned()
     assert (replay.strategy, found) == (WatermarkStrategy.BATCH, {"replay.as-batch"})
     replay, found = planned(as_stream=True)
     assert (replay.strategy, found) == (WatermarkStrategy.BOUNDED, {"replay.as-stream", "replay.skewed"})
     with pytest.raises(UnknownName, match="no stream is called 'lives'"):
         planned(stream="lives")
+
+
+def _open_windows_are_refused(shop: Shop, control: ControlPlane) -> None:
+    """With the state that was written under the older code, too; and whatever writes them a second time."""
+    for stream in ("live", None):
+        plan = control.plan(shop.request(end="2026-01-01T10:00:00", stream=stream), record=False)
+        (told,) = (each for each in plan.findings if each.code == "stream.still-open")
+        assert plan.refused
+        assert told.reason.startswith("stream live has still to write rows from 2026-01-01 09:00 UTC on (its watermark")
+        assert told.remedy.startswith("end the window at 2026-01-01T09:00Z, or plan again")
+    text = (shop.root / "backcast.yaml").read_text()
+    (shop.root / "backcast.yaml").write_text(text.replace("checkpoint: checkpoint\n", "checkpoint: s3://elsewhere\n"))
+    plan = shop.control().plan(shop.request(end="2026-01-01T10:00:00", stream=None), record=False)
+    assert "stream.unreadable" in {each.code for each in plan.findings}
+    assert not plan.refused, plan.findings
+    (shop.root / "backcast.yaml").write_text(text)

@@ -46,6 +46,41 @@ class Closing:
         """From the start of the last window that a record can belong to, to the end of the first."""
         return self.length - (-(-self.length // self.every) - 1) * self.every if self.every else 0
 
+    def oldest_open(self, watermark: datetime) -> datetime:
+        """Where the first window begins that the watermark has not closed."""
+        if not self.every:
+            return watermark
+        passed = (_micros(watermark) - self.length - self.origin) // self.every
+        return _EPOCH + timedelta(microseconds=self.origin + (passed + 1) * self.every)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a query writes in a later batch than the one that reads it."""
+
+    windows: tuple[Closing, ...] = ()
+    """Of event time; none: each moment is one of its own."""
+    unknown: bool = False
+    """There is more, and no plan tells how far it lies behind the watermark: sessions, joins, state of one's own."""
+
+    def written_until(self, watermark: datetime, reach: timedelta) -> datetime:
+        """Rows from before that moment are in the table. `reach` is how far the unknown lies behind the watermark."""
+        known = [each.oldest_open(watermark) for each in self.windows or (Closing(),)]
+        return min(*known, watermark - reach) if self.unknown else min(known)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindows:
+    """What a stream has read and will write later."""
+
+    stream: str
+    since: datetime | None
+    """It will write no row from before that moment. None: it has written nothing yet."""
+    watermark: datetime | None
+    external: bool = False
+    known: bool = True
+    """False: where it stands cannot be read, and the moments are nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadHistory:

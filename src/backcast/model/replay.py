@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
@@ -11,6 +13,26 @@ from backcast.model.document import Document, later
 from backcast.model.run import Event
 from backcast.model.time import Interval
 from backcast.model.watermark import WatermarkStrategy
+
+
+class Mend(StrEnum):
+    """What makes a run give a stream's own rows all the same."""
+
+    STATE = "state"
+    """Only a query that begins with the state that the stream had."""
+    WARM_UP = "warm-up"
+    """A batch does, when it reads as far around the window as the pipeline's `warm_up` says."""
+    NOTHING = "nothing"
+    """Neither a batch nor another query does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Why a streaming query may give other rows than its transform over a batch."""
+
+    because: str
+    """A sentence."""
+    mend: Mend
 
 
 class ReplayPin(Document):

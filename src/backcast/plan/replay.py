@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from backcast.errors import InvalidRequest, PlanRefused
@@ -10,7 +11,7 @@ from backcast.model.finding import Finding, block, note, warn
 from backcast.model.late import LateFound
 from backcast.model.manifest import InputPin
 from backcast.model.pipeline import Job
-from backcast.model.replay import ReplayPin
+from backcast.model.replay import Difference, Mend, ReplayPin
 from backcast.model.request import Request
 from backcast.model.states import Execution
 from backcast.model.table import PublishMode
@@ -21,6 +22,7 @@ from backcast.plan.windows import requested_windows
 from backcast.world import Replaying
 
 _SAME = "its logic gives the same rows as a batch, which sees every row of a window before it is computed"
+_WARMED = "with warm-up its logic gives the same rows as a batch, which reads records from around the window too"
 _PACES = "a replay reads the {} partitions of its topic at another pace than they were written"
 _IN_ORDER = "in order of event time no record is late"
 _ASKED = {
@@ -59,23 +61,55 @@ def planned_replay(request: Request, replaying: Replaying, now: datetime) -> Rep
     windows = requested_windows(request, stream.dataset.time.zone)
     whole = Interval(start=windows[0].start, end=windows[-1].end)
     job = Job(run_id="plan", execution=Execution.DRY_RUN, window=whole, clock=now)
-    different = replaying.differences(job)
+    warm = bool(stream.pipeline.warm_up_before or stream.pipeline.warm_up_after)
+    logic = Logic.of(replaying.differences(job), warm=warm)
     if request.watermark is WatermarkStrategy.CORRECTIONS:
-        return _corrections(replaying, windows, different, now)
-    strategy, because = _chosen(request, replaying, different, job)
+        return _corrections(replaying, windows, logic, now)
+    strategy, because = _chosen(request, replaying, logic, job)
     if strategy is WatermarkStrategy.BATCH:
         return ReplayPin(stream=stream.name, strategy=strategy, because=because)
     return replaying.pin(whole.start).model_copy(update={"strategy": strategy, "because": because})
 
 
-def _chosen(
-    request: Request, replaying: Replaying, different: tuple[str, ...], job: Job
-) -> tuple[WatermarkStrategy, str]:
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """What a stream's differences from a batch come to, a sentence each."""
+
+    different: tuple[str, ...]
+    """A batch gives other rows, and a query from the stream's state does not."""
+    same: str
+    """Why a batch gives the same rows, where nothing is different."""
+    neither: tuple[str, ...] = ()
+    """Whatever computes them, these rows are others."""
+
+    @classmethod
+    def of(cls, found: Sequence[Difference], *, warm: bool) -> Logic:
+        """`warm`: the pipeline declares a warm-up."""
+        by = {mend: tuple(each.because for each in found if each.mend is mend) for mend in Mend}
+        near = by[Mend.WARM_UP]
+        if near and not warm:
+            cold = tuple(f"{each}, and the pipeline declares no `warm_up` for a batch" for each in near)
+            return cls((*by[Mend.STATE], *cold), "", by[Mend.NOTHING])
+        same = "; ".join((f"{_WARMED}: {', '.join(near)}" if near else _SAME, *_but(by[Mend.NOTHING])))
+        return cls(by[Mend.STATE], same, by[Mend.NOTHING])
+
+    @property
+    def why(self) -> str:
+        """Of a query."""
+        return "; ".join((*self.different, *self.neither))
+
+
+def _but(neither: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"but {each}" for each in neither)
+
+
+def _chosen(request: Request, replaying: Replaying, logic: Logic, job: Job) -> tuple[WatermarkStrategy, str]:
     """The strategy that was asked for, if it gives the right rows, or the cheapest one that does; and why."""
-    stream, why = replaying.stream.name, "; ".join(different)
+    stream, why, different = replaying.stream.name, logic.why, logic.different
     asked = request.watermark
     if asked is WatermarkStrategy.BATCH and different:
-        raise PlanRefused(f"a batch would give other rows than stream {stream}: {why}", hint="use --watermark sorted")
+        wrong = "; ".join(different)
+        raise PlanRefused(f"a batch would give other rows than stream {stream}: {wrong}", hint="use --watermark sorted")
     if asked is WatermarkStrategy.BATCH and request.as_stream:
         raise InvalidRequest("--watermark batch contradicts --as-stream", hint="leave one of them out")
     if asked is WatermarkStrategy.PARTITIONS and (ordered := replaying.in_order(job)):
@@ -86,18 +120,17 @@ def _chosen(
     if asked is not None and asked is not WatermarkStrategy.BATCH:
         return asked, "; ".join(filter(None, (why, _ASKED[asked])))
     if not different and not request.as_stream:
-        return WatermarkStrategy.BATCH, _SAME
+        return WatermarkStrategy.BATCH, logic.same
     if not different:
-        return WatermarkStrategy.BOUNDED, "asked for, though a batch would give the same rows"
+        same = "asked for, though a batch would give the same rows"
+        return WatermarkStrategy.BOUNDED, "; ".join((same, *_but(logic.neither)))
     partitions = replaying.partitions()
     if partitions > 1:
         return WatermarkStrategy.SORTED, f"{why}; {_PACES.format(partitions)}, and {_IN_ORDER}"
     return WatermarkStrategy.BOUNDED, f"{why}; its topic has one partition, in the order in which the stream read it"
 
 
-def _corrections(
-    replaying: Replaying, windows: Sequence[Interval], different: tuple[str, ...], now: datetime
-) -> ReplayPin:
+def _corrections(replaying: Replaying, windows: Sequence[Interval], logic: Logic, now: datetime) -> ReplayPin:
     """Of the pieces that late records touch, those that the stream will not write to any more."""
     stream, grain = replaying.stream, replaying.stream.dataset.grain.value
     found = replaying.late(windows, now)
@@ -108,13 +141,13 @@ def _corrections(
             hint=f"backcast late {stream.name} tells what its table lacks; other strategies compute the whole window",
         )
     touched = joined(found.windows)
-    how = WatermarkStrategy.SORTED if different else WatermarkStrategy.BATCH
+    how = WatermarkStrategy.SORTED if logic.different else WatermarkStrategy.BATCH
     pin = (
         replaying.pin(touched[0].start)
-        if different
+        if logic.different
         else ReplayPin(stream=stream.name, strategy=WatermarkStrategy.CORRECTIONS, because="")
     )
-    why = f"{'; '.join(different)}; {_IN_ORDER}" if different else _SAME
+    why = f"{logic.why}; {_IN_ORDER}" if logic.different else logic.same
     return pin.model_copy(
         update={
             "strategy": WatermarkStrategy.CORRECTIONS,
@@ -150,7 +183,7 @@ def replay_findings(replay: ReplayPin | None, inputs: Sequence[InputPin], start:
         found.append(
             note(
                 "replay.as-batch",
-                f"computed as a batch: {_SAME}",
+                f"computed as a batch: {replay.because}",
                 "rows that the live stream dropped as late are included; --as-stream replays it as it would drop them",
             )
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from backcast.errors import ChunkFailed, PlanRefused, Refused
 from backcast.model.archiving import REFERENCE
 from backcast.model.finding import Finding, Severity, block
+from backcast.model.late import OpenWindows
 from backcast.model.lineage import LINEAGE_COLUMNS
 from backcast.model.manifest import ChunkPlan, CodeIdentity, Estimate, InputPin, Manifest, Settings
 from backcast.model.need import Budget
@@ -41,6 +42,7 @@ from backcast.plan.log_shape import (
     repeat_findings,
     slice_chunks,
 )
+from backcast.plan.open_findings import open_findings
 from backcast.plan.pins import at_risk, pin_inputs, pin_target, read_windows
 from backcast.plan.rejecting import without_rejected
 from backcast.plan.replay import replay_findings
@@ -83,6 +85,8 @@ class Planning:
     room: Room = field(default_factory=Room)
     rules: RuleLook | None = None
     replay: ReplayPin | None = None
+    open: tuple[OpenWindows, ...] = ()
+    """What streams into the same table have read and not written."""
 
     @property
     def asking(self) -> Policy | None:
@@ -182,6 +186,7 @@ def _findings(request: Request, planning: Planning, found: _Found, needed: Mappi
         *preflight.code_findings(planning.code, request),
         *preflight.policy_findings(planning.settings, found.shape.scope),
         *instead_findings(request, planning.spec, found.shape.files.rows),
+        *open_findings(planning.open, found.shape.scope, found.shape.how),
         *preflight.overlap_findings(found.shape.scope.windows, planning.others),
         *_result_findings(planning, facts, inputs, needed),
         *look_at_rules(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backcast.ports.clock import Clock
 from backcast.ports.engine import Engine
-from backcast.ports.inputs import Input, LogInput, LogReading, Reading, Sifted, Unusable
+from backcast.ports.inputs import Input, LogInput, LogReading, Reading, SharedLog, Sifted, Unusable
 from backcast.ports.store import ChunkLedger, EffectLog, Leases, RunReader, RunStore, Store
 from backcast.ports.tables import Rest, Source, StageTarget, Target, Turn, no_turn
 
@@ -21,6 +21,7 @@ __all__ = [
     "Rest",
     "RunReader",
     "RunStore",
+    "SharedLog",
     "Sifted",
     "Source",
     "StageTarget",

@@ -87,14 +87,18 @@ class Input(Protocol):
         """Exactly the rows that were pinned for these chunks."""
 
 
-class LogInput(Input, Protocol):
-    """An input that is a log, where a run may be cut by offsets."""
-
-    def pin_offsets(self, request: Request, window: Interval | None, now: datetime, most: int) -> InputPin:
-        """What the request asks for, in at most so many slices of about the same size, each a chunk."""
+class SharedLog(Input, Protocol):
+    """An input that is a log, of which a stream may have read a part."""
 
     def beside(self, stream: str, position: Callable[[], Mapping[int, int] | None]) -> Input:
         """The same, but windows are pinned up to the position that the stream has then: the rest is left to it.
 
         None: it has none yet, and nothing is left to it.
         """
+
+
+class LogInput(SharedLog, Protocol):
+    """A log whose offsets may cut a run."""
+
+    def pin_offsets(self, request: Request, window: Interval | None, now: datetime, most: int) -> InputPin:
+        """What the request asks for, in at most so many slices of about the same size, each a chunk."""

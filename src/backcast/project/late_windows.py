@@ -24,6 +24,9 @@ def late_windows(replaying: StreamReplay, windows: Sequence[Interval], now: date
     stream, spec = replaying.stream, replaying.stream.pipeline
     batches = checkpoint_batches(stream.checkpoint, stream.source.topic)
     passed = position_of(batches, stream.checkpoint).batch.watermark
+    held = replaying.open_windows(now)
+    if held is not None and held.known:
+        passed = held.since
     grain, zone = stream.dataset.grain, stream.dataset.time.zone
     pieces = [each for window in windows for each in cut(window, grain, zone)]
     if len(pieces) > _MOST_PIECES:

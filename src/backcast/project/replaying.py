@@ -25,8 +25,9 @@ from backcast.project.full_replaying import StreamFullReplay
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from backcast.model.late import LateFound
+    from backcast.model.late import LateFound, OpenWindows
     from backcast.model.manifest import InputPin, Manifest
+    from backcast.model.replay import Difference
     from backcast.project.config import Project
     from backcast.project.loading import LoadedTransform
     from backcast.project.wiring import Wiring
@@ -62,7 +63,7 @@ class StreamReplay:
             most_per_trigger=self.stream.most_per_trigger,
         )
 
-    def differences(self, job: Job) -> tuple[str, ...]:
+    def differences(self, job: Job) -> tuple[Difference, ...]:
         from backcast.spark.streaming_plan import differences
 
         return differences(self.planned(self._tables(), job))
@@ -79,11 +80,18 @@ class StreamReplay:
         from backcast.spark.streaming_plan import closing
 
         try:
-            found = closing(self.planned(self._tables(), Job("late", Execution.DRY_RUN, window, now)))
+            found = closing(self.looked_at(window, now))
         except ChunkFailed:
             return Closing()
         # What somebody else runs may remember more than the transform says.
         return Closing() if found is None and self.stream.external else found
+
+    def open_windows(self, now: datetime) -> OpenWindows | None:
+        from backcast.project.open_windows import open_windows
+        from backcast.project.streaming import ALWAYS
+        from backcast.spark.streaming_plan import holding
+
+        return open_windows(self.stream, self.wiring.stream_reader(), lambda: holding(self.looked_at(ALWAYS, now)))
 
     def late(self, windows: Sequence[Interval], now: datetime) -> LateFound:
         from backcast.project.late_windows import late_windows
@@ -136,6 +144,10 @@ class StreamReplay:
         rows = self.topic("earliest")
         marked = rows if self.stream.watermark is None else _marked(rows, self.stream.watermark)
         return self.user_code.streamed({**inputs, self.stream.input: marked}, job)
+
+    def looked_at(self, window: Interval, now: datetime) -> DataFrame:
+        """That, to be read as a plan and for nothing else. Raises ChunkFailed when the transform does."""
+        return self.planned(self._tables(), Job("look", Execution.DRY_RUN, window, now))
 
     def topic(self, starting: str) -> DataFrame:
         """Decoded as the live query decodes it, without an end."""

@@ -187,11 +187,13 @@ class LateFinder:
     def _explained(self, found: list[LatePiece], plan: Plan, newest: Batch) -> list[LatePiece]:
         """Rows cannot be traced: what became of all records of a piece has to explain that it differs."""
         counts = self._by_piece(self._records(plan))
+        held = self.world.replaying(self.stream.name).open_windows(plan.manifest.planned_at)
+        written = newest.watermark if held is None or not held.known else held.since
         explained = []
         for each in found:
             told = counts.get(each.window.start, {})
             late, pending, unknown = (told.get(one, 0) for one in (Lateness.LATE, Lateness.PENDING, Lateness.UNKNOWN))
-            is_open = newest.watermark is not None and newest.watermark < each.window.end
+            is_open = written is not None and written < each.window.end
             left = 0 if late or pending or unknown or is_open else each.added + each.changed
             explained.append(
                 each.model_copy(

@@ -88,13 +88,15 @@ class KafkaInput:
         since = moved(min(each.start for each in windows.values()), -slack[0])
         # Asked after the log, and after the table was: what either has of the stream by now, this has too.
         position = self.position()
-        if position is None:
-            slices = {name: (window, found[name]) for name, window in windows.items()}
-            return self.pinned(whole, owned_slices(slices), now, since)
-        left = LeftToStream(stream=self.stream, ranges=behind(hull(found.values()), position))
-        slices = {name: (window, before(found[name], position)) for name, window in windows.items()}
+        shared = {name: each if position is None else before(each, position) for name, each in found.items()}
+        slices = {name: (window, shared[name]) for name, window in windows.items()}
         pin = self.pinned(whole, owned_slices(slices), now, since)
-        return pin.model_copy(update={"log": log_of(pin).model_copy(update={"left": left})}) if left.ranges else pin
+        return leaving(pin, self.left(hull(found.values()), position))
+
+    def left(self, ranges: Ranges, position: Mapping[int, int] | None) -> LeftToStream | None:
+        """What of it the stream has still to read."""
+        found = () if position is None else behind(ranges, position)
+        return LeftToStream(stream=self.stream, ranges=found) if found else None
 
     def pin_offsets(self, request: Request, window: Interval | None, now: datetime, most: int) -> InputPin:
         """Offsets that start below the log's and the archive's are missing ones; what is left is cut."""
@@ -276,6 +278,10 @@ def _handing_over(pin: InputPin, ranges: Ranges, facts: TopicFacts) -> InputPin:
             hint="use --offsets earliest, or name each of them",
         )
     return pin.model_copy(update={"log": log_of(pin).model_copy(update={"hand_over": ends})})
+
+
+def leaving(pin: InputPin, left: LeftToStream | None) -> InputPin:
+    return pin if left is None else pin.model_copy(update={"log": log_of(pin).model_copy(update={"left": left})})
 
 
 def log_of(pin: InputPin) -> LogPin:

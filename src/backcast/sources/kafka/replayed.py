@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from backcast.model.coverage import Coverage
-from backcast.model.log import LogSlice, OffsetRange, Ranges, hull
+from backcast.model.log import LogSlice, OffsetRange, Ranges, before, hull
 from backcast.model.manifest import InputPin
 from backcast.model.table import TableIdentity
 from backcast.model.time import Interval
 from backcast.ports import Reading
 from backcast.sources.kafka.asked import without_event_time
-from backcast.sources.kafka.input import KafkaInput, log_of
+from backcast.sources.kafka.input import KafkaInput, leaving, log_of
 from backcast.sources.kafka.job import LogRows
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ class ReplayedInput:
     ends: Mapping[int, int] = field(default_factory=dict)
     """Up to where, if that was decided by who reads."""
 
+    def beside(self, stream: str, position: Callable[[], Mapping[int, int] | None]) -> ReplayedInput:
+        return replace(self, topic=self.topic.beside(stream, position))
+
     def identity(self) -> TableIdentity:
         return self.topic.identity()
 
@@ -47,13 +50,15 @@ class ReplayedInput:
         whole, slack = self.topic.whole(), (source.slack_before, source.slack_after)
         found = whole.topic.window_ranges(whole.facts, windows, slack, to_end=source.to_end)
         first = min(windows, key=lambda name: windows[name].start)
-        ranges = self._from_position(hull(found.values()), whole.facts)
+        asked = self._from_position(hull(found.values()), whole.facts)
+        position = self.topic.position()
+        ranges = asked if position is None else before(asked, position)
         event_time = Interval(
             start=min(each.start for each in windows.values()), end=max(each.end for each in windows.values())
         )
         slices = {name: LogSlice(ranges=(), owned=()) for name in windows}
         slices[first] = LogSlice(ranges=ranges, owned=tuple(each for each in ranges if each.span), window=event_time)
-        pin = self.topic.pinned(whole, slices, now, None)
+        pin = leaving(self.topic.pinned(whole, slices, now, None), self.topic.left(asked, position))
         if not self.ends or pin.log is None:
             return pin
         # No lookup by time has chosen these offsets: no record can lie behind them and belong to what is computed.

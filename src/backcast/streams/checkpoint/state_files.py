@@ -131,6 +131,17 @@ def operators_of(state: Path) -> tuple[Operator, ...]:
     return tuple(sorted((each for each in found if each is not None), key=lambda each: each.number))
 
 
+def names_of(state: Path) -> frozenset[str]:
+    """What Spark calls the operators that have state; empty for one whose metadata cannot be read. Lists no file of it:
+    those of a running query come and go.
+    """
+    if not state.is_dir():
+        return frozenset()
+    folders = [each for each in state.iterdir() if _NUMBER.fullmatch(each.name)]
+    found = {folder: _metadata(folder)[0] for folder in folders}
+    return frozenset(name for folder, name in found.items() if name or any(folder.glob("[0-9]*")))
+
+
 def file_version(name: str) -> int | None:
     """The state version that a file of that name, or its checksum, belongs to."""
     plain = name.removeprefix(".").removesuffix(".crc") if name.startswith(".") else name

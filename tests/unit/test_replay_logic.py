@@ -1,0 +1,34 @@
+"""Whether a batch will do for a stream, and what the plan says about it."""
+
+from __future__ import annotations
+
+from backcast.model.replay import Difference, Mend
+from backcast.plan.replay import Logic
+
+_JOIN = Difference("a join of two streams meets records from before the window", Mend.WARM_UP)
+_STATE = Difference("applyInPandasWithState sees rows in the order of batches", Mend.STATE)
+_CLOCK = Difference("current_timestamp is when a batch of the stream ran", Mend.NOTHING)
+
+
+def test_a_batch_will_do_where_nothing_is_different_and_says_what_neither_gives() -> None:
+    plain, clock = Logic.of((), warm=False), Logic.of((_CLOCK,), warm=False)
+    assert (plain.different, plain.neither) == ((), ())
+    assert (
+        plain.same == "its logic gives the same rows as a batch, which sees every row of a window before it is computed"
+    )
+    assert clock.different == ()
+    assert clock.same == f"{plain.same}; but {_CLOCK.because}"
+
+
+def test_records_from_before_the_window_are_a_difference_unless_a_warm_up_reads_them() -> None:
+    cold, warm = (Logic.of((_JOIN,), warm=each) for each in (False, True))
+    assert cold.different == (f"{_JOIN.because}, and the pipeline declares no `warm_up` for a batch",)
+    assert warm.different == ()
+    assert warm.same.startswith("with warm-up its logic gives the same rows as a batch")
+    assert warm.same.endswith(_JOIN.because)
+
+
+def test_a_warm_up_is_no_state_and_the_clock_is_told_beside_what_is_different() -> None:
+    logic = Logic.of((_STATE, _JOIN, _CLOCK), warm=True)
+    assert logic.different == (_STATE.because,)
+    assert logic.why == f"{_STATE.because}; {_CLOCK.because}"
