@@ -147,6 +147,7 @@ def _files(target: DeltaTarget) -> FileList:
     [
         ("'delta.appendOnly' = 'true'", "target.property"),
         ("'delta.enableRowTracking' = 'true'", "target.feature"),
+        ("'delta.feature.rowTracking' = 'supported'", "target.feature"),
         ("'delta.setTransactionRetentionDuration' = 'interval 1 days'", "target.transaction-retention"),
         ("'delta.enableTypeWidening' = 'true'", "target.feature"),
     ],
@@ -322,8 +323,3 @@ def test_on_a_local_disk_commits_to_a_stage_wait_for_their_turn(
     target.write(stage, StageWrite(("c1",), 7, SCOPE, exact=False), new, turn)
     assert seen == [[], [7]]
     assert "target.local-log" in {each.code for each in target.findings(_files(target), timedelta(days=1))}
-
-
-def test_only_a_local_disk_is_called_one() -> None:
-    assert TableRoot("file:///lake/t").is_local
-    assert not TableRoot("s3a://lake/t").is_local

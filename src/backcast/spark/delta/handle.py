@@ -16,6 +16,7 @@ from backcast.spark.delta.bounds import FileBounds, partition_clauses
 from backcast.spark.delta.commit import read_commit
 from backcast.spark.delta.jvm import DeltaJvm
 from backcast.spark.delta.layout import Layout
+from backcast.spark.delta.log_store import configured_store, keeps_processes_apart
 from backcast.spark.delta.paths import TableRoot
 from backcast.spark.delta.scope_files import ScopeFiles
 from backcast.spark.gateway import find_cause
@@ -78,6 +79,16 @@ class DeltaHandle:
     @cached_property
     def root(self) -> TableRoot:
         return self.jvm.root(self.log)
+
+    @cached_property
+    def log_store(self) -> str:
+        """The class that the session names for this table's log; empty when Delta chooses."""
+        return configured_store(self.root.scheme, lambda key: str(self.spark.conf.get(key, "")))
+
+    @property
+    def keeps_processes_apart(self) -> bool:
+        """Whether of two processes that land the same version one is told so, and none loses its commit."""
+        return keeps_processes_apart(self.root.scheme, self.log_store)
 
     def scope_files(self, scope: Predicate) -> ScopeFiles:
         """What is known about this scope's files at versions of the live table."""
