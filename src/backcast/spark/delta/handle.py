@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -141,6 +141,33 @@ class Version:
         followed = self.branch is not None or self._is_young()
         listed = self._followed() if followed else self._listed(predicate)
         return {each.ref.path: each for each in listed if bounds.may_hold_any(each.add)}
+
+    def near(self, predicate: Predicate) -> dict[str, DataFile]:
+        """The same, remembered for as long as the handle lives."""
+        return self.files(predicate) if self.branch is not None else self._handle.scope_files(predicate).at(self)
+
+    def find(self, paths: frozenset[str], near: Predicate) -> dict[str, DataFile]:
+        """Those of the files that the version has, and of a stage also those that it was opened with.
+
+        All is listed only when the files near by are not enough: those of an exact scope may hold nothing but rows that
+        were carried over, and then lie beside it.
+        """
+        found: dict[str, DataFile] = {}
+        ways: tuple[Callable[[], dict[str, DataFile]], ...] = (
+            lambda: self.near(near),
+            lambda: self.files(Predicate()),
+            self._opened_with,
+        )
+        for listed in ways:
+            if paths <= found.keys():
+                break
+            found |= listed()
+        return {path: found[path] for path in paths & found.keys()}
+
+    def _opened_with(self) -> dict[str, DataFile]:
+        """What a stage took over from its base says so also when the base's own log was cleaned."""
+        first = read_commit(self._handle.jvm, self.log, 0) if self.branch is not None else None
+        return {} if first is None else {each.ref.path: each for each in map(self.data_file, first.adds)}
 
     def data_file(self, add: dict[str, Any]) -> DataFile:
         stats = json.loads(add.get("stats") or "{}")

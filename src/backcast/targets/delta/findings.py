@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from backcast.model.finding import Finding, block, note, warn
 from backcast.model.table import FileList
+from backcast.spark.delta.facts import kept
 from backcast.spark.delta.fit import PROVEN, committing_problem, reading_problem
 from backcast.spark.delta.handle import DeltaHandle, Version
 from backcast.spark.delta.layout import Layout
@@ -138,16 +139,13 @@ def log_findings(scheme: str, store: str) -> list[Finding]:
 
 def _retention(handle: DeltaHandle, head: Version, undo_window: timedelta) -> list[Finding]:
     found = []
-    kept = timedelta(milliseconds=handle.jvm.retention_millis(head.snapshot))
-    if undo_window > kept:
+    files, log = kept(head, handle)
+    if undo_window > files:
         found.append(
-            warn(
-                "target.retention",
-                f"VACUUM may delete replaced files after {_words(kept)}: undo is guaranteed that long, and not"
-                f" {_words(undo_window)}",
-                "raise delta.deletedFileRetentionDuration in a quiet moment, or shorten `undo_window`",
-            )
+            _shorter(undo_window, files, "VACUUM may delete replaced files", "delta.deletedFileRetentionDuration")
         )
+    if log is not None and undo_window > log:
+        found.append(_shorter(undo_window, log, "Delta may clean the log", "delta.logRetentionDuration"))
     if "delta.setTransactionRetentionDuration" in head.layout.properties:
         found.append(
             block(
@@ -157,6 +155,14 @@ def _retention(handle: DeltaHandle, head: Version, undo_window: timedelta) -> li
             )
         )
     return found
+
+
+def _shorter(wanted: timedelta, there: timedelta, what: str, key: str) -> Finding:
+    return warn(
+        "target.retention",
+        f"{what} after {_words(there)}: undo is guaranteed that long, and not {_words(wanted)}",
+        f"raise {key} in a quiet moment, or shorten `undo_window`",
+    )
 
 
 def _words(length: timedelta) -> str:
