@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from backcast.errors import ChunkFailed
+from backcast.errors import ChunkFailed, Drifted
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.finding import Severity
 from backcast.model.scope import Predicate, TimeClause
 from backcast.model.stage import publish_fence, stage_of, undo_fence
-from backcast.model.table import Change, FileList, Forget, NetChange, StageWrite
+from backcast.model.table import Change, FileList, Forget, Merged, Merging, NetChange, PublishMode, StageWrite
 from backcast.ports import Rest
-from backcast.spark.delta.paths import TableRoot, canonical
+from backcast.publish.rewriting import described_by
 from backcast.spark.gateway import find_cause
 from backcast.spark.inspection import tables
 from backcast.targets.delta.exact import commit_files, stage_now
@@ -147,6 +150,7 @@ def _files(target: DeltaTarget) -> FileList:
     [
         ("'delta.appendOnly' = 'true'", "target.property"),
         ("'delta.enableRowTracking' = 'true'", "target.feature"),
+        ("'delta.feature.rowTracking' = 'supported'", "target.feature"),
         ("'delta.setTransactionRetentionDuration' = 'interval 1 days'", "target.transaction-retention"),
         ("'delta.enableTypeWidening' = 'true'", "target.feature"),
     ],
@@ -175,6 +179,79 @@ def test_an_undo_is_promised_only_as_long_as_removed_files_are_kept(create: Crea
     warned = {each.code: each.reason for each in target.findings(_files(target), timedelta(days=7))}
     assert "2 days" in warned["target.retention"]
     assert "target.retention" not in {each.code for each in target.findings(_files(target), timedelta(hours=1))}
+
+
+def test_an_undo_and_an_input_are_promised_only_as_long_as_the_log_is_kept(create: Create, tmp_path: Path) -> None:
+    """What is in a version only the log says. Newer Delta wants it kept as long as files, older ones did not ask."""
+    target = create(properties="'delta.logRetentionDuration' = 'interval 33 days'")
+    first = next(tmp_path.rglob("00000000000000000000.json"))
+    first.write_text(first.read_text().replace("interval 33 days", "interval 1 day"))
+    for summed in first.parent.glob("*.crc"):
+        summed.unlink()
+    for hidden in first.parent.glob(".*.crc"):
+        hidden.unlink()
+    target._handle.jvm.forget_log(target._handle.root.path)
+    target = DeltaTarget(target._handle.spark, target._handle.name)
+    facts = target.facts()
+    assert facts.removed_files_kept == timedelta(days=1)
+    assert facts.survives_until is not None
+    assert facts.survives_until <= datetime.now(UTC) + timedelta(days=1)
+    warned = {each.code: each for each in target.findings(_files(target), timedelta(days=7))}
+    assert "24 hours" in warned["target.retention"].reason
+    assert "delta.logRetentionDuration" in warned["target.retention"].remedy
+
+
+def test_a_base_whose_log_was_cleaned_right_after_the_publish_can_be_undone(
+    create: Create, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Delta keeps a commit by its own age, not since when it is no longer the newest: a table that nobody wrote to for
+    a month loses its base with the next checkpoint.
+    """
+    target = create(properties="'delta.checkpointInterval' = '2'")
+    before, net = rows(target), staged(target)
+    log = next(tmp_path.rglob("t=1")) / "_delta_log"
+    month_ago = (datetime.now(UTC) - timedelta(days=31)).timestamp()
+    for each in (*log.glob("*.json"), *log.glob("*.crc")):
+        os.utime(each, (month_ago, month_ago))
+    change = publish(target, net)
+    name = target.facts().identity.name
+    spark.sql(f"INSERT INTO {name} VALUES (100, DATE'2026-02-01', 1)")
+    spark.sql(f"INSERT INTO {name} VALUES (101, DATE'2026-02-01', 1)")
+    spark.sql(f"INSERT INTO {name} VALUES (102, DATE'2026-02-01', 1)")
+    fresh = DeltaTarget(spark, name)
+    with pytest.raises(Drifted, match="is gone"):
+        fresh.files(net.base, SCOPE)
+    published = SimpleNamespace(base=net.base, head=net.base, staged=net.staged, removed=tuple(change.remove))
+    described = described_by(SimpleNamespace(target=fresh, reach=SCOPE), published)  # type: ignore[arg-type]
+    assert described == net.staged
+    undo(fresh, replace(net, base=described), change)
+    assert rows(fresh) == before + Counter((number, date(2026, 2, 1), 1.0) for number in (100, 101, 102))
+
+
+def test_rows_are_merged_into_a_table_with_deletion_vectors_and_back(create: Create, spark: SparkSession) -> None:
+    """One on a file that the merge writes anew, and one on a file that it leaves: no deleted row comes back."""
+    target = create(properties="'delta.enableDeletionVectors' = 'true'")
+    name = target.facts().identity.name
+    spark.sql(f"DELETE FROM {name} WHERE id IN (1, 2)")
+    before = rows(target)
+    assert sum(file.deletes for file in target.files(target.facts().version, Predicate()).files) == 2
+    stage = stage_of("r1", target.facts().version)
+    target.open_stage(stage)
+    news = spark.sql("SELECT CAST(4 AS BIGINT) AS id, DATE'2026-01-02' AS day, 40.0D AS v, false AS gone")
+    merging = Merging(key=("id",), version="v", deleted="gone")
+    write = StageWrite(("c1",), 1, Predicate(), exact=False, mode=PublishMode.MERGE, merging=merging)
+    commit = target.write(stage, write, news)
+    assert commit.merged == Merged(replaced=1)
+    net = target.net_change(stage, commit.version, Predicate())
+    change = publish(target, net)
+    assert rows(target) == before - Counter([(4, date(2026, 1, 2), 4.0)]) + Counter([(4, date(2026, 1, 2), 40.0)])
+    undo(target, replace(net, base=net.staged), change)
+    assert rows(target) == before
+    people = spark.newSession()
+    people.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    people.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
+    people.sql(f"VACUUM {name} RETAIN 0 HOURS")
+    assert rows(DeltaTarget(spark, name)) == before, "the vectors that came back are the table's own"
 
 
 def test_a_released_stage_loses_what_nobody_needs_and_a_sweep_takes_the_rest_after_retention(
@@ -241,27 +318,6 @@ def test_a_discarded_stage_leaves_nothing(create: Create, tmp_path: Path) -> Non
     assert target.history(stage) == ()
 
 
-@pytest.mark.parametrize(
-    ("raw", "spelled"),
-    [
-        ("day=1/p.parquet", "file:/a b%/t/day=1/p.parquet"),
-        ("d=a%2520b/p.parquet", "file:/a b%/t/d=a%20b/p.parquet"),
-        ("/a%20b%25/t/p.parquet", "file:/a b%/t/p.parquet"),
-        ("file:///a%20b%25/t/p.parquet", "file:/a b%/t/p.parquet"),
-        ("file:/a%20b%25/t/p.parquet", "file:/a b%/t/p.parquet"),
-        ("s3a://bucket/t/p.parquet", "s3a://bucket/t/p.parquet"),
-    ],
-)
-def test_paths_are_compared_as_qualified_decoded_uris(raw: str, spelled: str) -> None:
-    assert TableRoot("file:/a%20b%25/t").canonical(raw) == spelled
-
-
-def test_a_root_on_another_scheme_qualifies_with_it() -> None:
-    root = TableRoot("s3a://bucket/t")
-    assert root.canonical("/x/p.parquet") == "s3a://bucket/x/p.parquet"
-    assert root.below("_backcast").canonical("p.parquet") == canonical("s3a://bucket/t/_backcast/p.parquet")
-
-
 def test_a_plan_names_delta_tables_and_tells_pinned_reads_from_others(create: Create, spark: SparkSession) -> None:
     target = create()
     identity = target.facts().identity
@@ -322,8 +378,3 @@ def test_on_a_local_disk_commits_to_a_stage_wait_for_their_turn(
     target.write(stage, StageWrite(("c1",), 7, SCOPE, exact=False), new, turn)
     assert seen == [[], [7]]
     assert "target.local-log" in {each.code for each in target.findings(_files(target), timedelta(days=1))}
-
-
-def test_only_a_local_disk_is_called_one() -> None:
-    assert TableRoot("file:///lake/t").is_local
-    assert not TableRoot("s3a://lake/t").is_local

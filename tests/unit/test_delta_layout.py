@@ -1,4 +1,4 @@
-"""What is read out of a Delta log's actions without Spark: partitions and bounds."""
+"""What is read out of a Delta log's actions without Spark: partitions, bounds and paths."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from backcast.model.partitions import partition_value
 from backcast.model.scope import Predicate, TimeClause
 from backcast.spark.delta.bounds import FileBounds
 from backcast.spark.delta.layout import Layout
+from backcast.spark.delta.paths import TableRoot, canonical
 
 
 def layout(day: str = "string") -> Layout:
@@ -68,3 +69,24 @@ def test_the_last_moment_of_the_calendar_is_a_bound_like_others() -> None:
     last = "9999-12-31T23:59:59.999999Z"
     bounds, action = january(last, last)
     assert not bounds.may_hold_any(action)
+
+
+@pytest.mark.parametrize(
+    ("raw", "spelled"),
+    [
+        ("day=1/p.parquet", "file:/a b%/t/day=1/p.parquet"),
+        ("d=a%2520b/p.parquet", "file:/a b%/t/d=a%20b/p.parquet"),
+        ("/a%20b%25/t/p.parquet", "file:/a b%/t/p.parquet"),
+        ("file:///a%20b%25/t/p.parquet", "file:/a b%/t/p.parquet"),
+        ("file:/a%20b%25/t/p.parquet", "file:/a b%/t/p.parquet"),
+        ("s3a://bucket/t/p.parquet", "s3a://bucket/t/p.parquet"),
+    ],
+)
+def test_paths_are_compared_as_qualified_decoded_uris(raw: str, spelled: str) -> None:
+    assert TableRoot("file:/a%20b%25/t").canonical(raw) == spelled
+
+
+def test_a_root_on_another_scheme_qualifies_with_it() -> None:
+    root = TableRoot("s3a://bucket/t")
+    assert root.canonical("/x/p.parquet") == "s3a://bucket/x/p.parquet"
+    assert root.below("_backcast").canonical("p.parquet") == canonical("s3a://bucket/t/_backcast/p.parquet")

@@ -7,7 +7,8 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backcast.plan.grouping import MAX_COMMITS, chunks_per_job
+from backcast.model.finding import Severity
+from backcast.plan.grouping import MAX_COMMITS, chunks_per_job, commit_findings
 
 GIB = 1024**3
 
@@ -36,3 +37,14 @@ def test_commits_are_bounded_and_no_job_is_empty(chunks: int, size: int, memory:
     group = chunks_per_job(None, chunks, size, memory, exact=exact)
     assert group >= 1
     assert ceil(chunks / group) * (2 if exact else 1) <= MAX_COMMITS
+
+
+def test_more_commits_than_usual_are_told_with_what_to_do_instead() -> None:
+    """A year of row-exact days, of which each is two commits."""
+    (found,) = commit_findings(365, 1, exact=True)
+    assert (found.code, found.severity) == ("stage.many-commits", Severity.WARN)
+    assert "730 commits" in found.reason
+    assert "at most 30 chunks" in found.remedy
+    assert not commit_findings(30, 1, exact=True)
+    assert not commit_findings(60, 1, exact=False)
+    assert not commit_findings(365, 13, exact=True)

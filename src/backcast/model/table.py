@@ -69,7 +69,7 @@ class TableFacts:
     """A tag or another branch keeps this version whatever expiry does."""
     properties: dict[str, str]
     removed_files_kept: timedelta | None = None
-    """How long files that a publish removes stay in storage; None when our own tags keep them."""
+    """How long files that a publish removes stay, and what describes them; None when our own tags keep both."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from backcast.plan.bootstrap import bootstrap_findings, bootstrapped, cut_findin
 from backcast.plan.chunks import make_chunks, make_scope
 from backcast.plan.distribution import arrive_together
 from backcast.plan.estimate import Amounts, Rate, Record, estimate
-from backcast.plan.grouping import chunks_per_job
+from backcast.plan.grouping import chunks_per_job, commit_findings
 from backcast.plan.instead import instead_findings
 from backcast.plan.limits import Room, budget_findings, budget_of, room_findings
 from backcast.plan.log_findings import log_findings
@@ -185,6 +185,7 @@ def _findings(request: Request, planning: Planning, found: _Found, needed: Mappi
         *log_findings(inputs, planning.settings),
         *preflight.code_findings(planning.code, request),
         *preflight.policy_findings(planning.settings, found.shape.scope),
+        *_commit_findings(planning, facts, found.shape),
         *instead_findings(request, planning.spec, found.shape.files.rows),
         *open_findings(planning.open, found.shape.scope, found.shape.how),
         *preflight.overlap_findings(found.shape.scope.windows, planning.others),
@@ -213,23 +214,39 @@ def _settled(
 ) -> Settings:
     """The settings with what only this plan can tell. An undo is promised as long as somebody keeps what it needs."""
     settings, chunks, exact = planning.settings, len(shape.chunks), shape.scope.exact
-    # Joined, chunks named by time and partition would take in rows of one's time in another's partition.
-    # Rows of slices of a topic cannot be told apart any more.
     sliced = settings.publish_mode is not PublishMode.REPLACE
-    alone = sliced or (exact and planning.spec.output.partition is not None)
-    asked = 1 if alone else settings.chunks_per_job
-    group = chunks_per_job(asked, chunks, guess.input_bytes, planning.memory, exact=exact)
     read = list(zip(planning.spec.inputs, inputs, strict=True))
     window, kept = settings.undo_window_seconds, facts.removed_files_kept
     return settings.model_copy(
         update={
-            "chunks_per_job": group,
+            "chunks_per_job": _group(planning, shape, guess),
             "rows_together": not exact
             and not sliced
             and arrive_together(read, shape.how, facts.identity.partition_fields, chunks),
             "undo_window_seconds": window if kept is None else min(window, int(kept.total_seconds())),
         }
     )
+
+
+def _group(planning: Planning, shape: _Shape, guess: Estimate) -> int:
+    asked = 1 if _alone(planning, shape) else planning.settings.chunks_per_job
+    exact = shape.scope.exact
+    return chunks_per_job(asked, len(shape.chunks), guess.input_bytes, planning.memory, exact=exact)
+
+
+def _alone(planning: Planning, shape: _Shape) -> bool:
+    """Whether chunks share no job. Joined, those named by time and partition would take in rows of one's time in
+    another's partition; and rows of slices of a topic cannot be told apart any more.
+    """
+    sliced = planning.settings.publish_mode is not PublishMode.REPLACE
+    return sliced or (shape.scope.exact and planning.spec.output.partition is not None)
+
+
+def _commit_findings(planning: Planning, facts: TableFacts, shape: _Shape) -> list[Finding]:
+    """The stage of a Delta table has a log of its own, and whoever asks for small jobs gets them."""
+    if facts.identity.format != "iceberg" or not _alone(planning, shape):
+        return []
+    return commit_findings(len(shape.chunks), 1, exact=shape.scope.exact)
 
 
 def _refuse_wrong_columns(planning: Planning, facts: TableFacts, request: Request) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from backcast.errors import UndoRefused
+from backcast.errors import Drifted, UndoRefused
 from backcast.model.run import Publication
 from backcast.model.stage import rewrite_stage_of
 from backcast.model.table import FileList, Forget, NetChange, PublishMode, StageWrite
@@ -17,11 +17,18 @@ _AGAIN = "restate the window again with the old version of the code"
 
 
 def described_by(job: PublishJob, publication: Publication) -> str | None:
-    """The version that has the files which the publish took out."""
+    """A version that has the files which the publish took out, or had them when it was opened, as the stage."""
     removed = frozenset(publication.removed)
-    if not removed or removed <= job.target.files(publication.base, job.reach).paths:
+    if not removed:
         return publication.base
-    return publication.head
+    for version in (publication.base, publication.head):
+        try:
+            if removed <= job.target.files(version, job.reach).paths:
+                return version
+        except Drifted:
+            # Delta forgets a version by its own age, also one that was the newest until the publish.
+            continue
+    return publication.staged
 
 
 def doubled_keys(job: PublishJob, publication: Publication, now: FileList) -> UndoRefused | None:

@@ -19,20 +19,41 @@ def table_facts(handle: DeltaHandle, version: str | None) -> TableFacts:
     """
     head = handle.at()
     asked = head if version is None else handle.at(version)
-    kept = timedelta(milliseconds=handle.jvm.retention_millis(head.snapshot))
+    files, log = kept(head, handle)
     return TableFacts(
         identity=_identity(handle, head),
         version=asked.name,
         committed_at=instant(asked.snapshot.timestamp()),
-        survives_until=_superseded_at(handle, asked, head) + kept,
+        survives_until=_survives_until(handle, asked, head),
         referenced=False,
         properties=head.layout.properties,
-        removed_files_kept=kept,
+        removed_files_kept=files if log is None else min(files, log),
     )
+
+
+def kept(head: Version, handle: DeltaHandle) -> tuple[timedelta, timedelta | None]:
+    """How long files stay that a commit removed, and how old a commit gets: in the log is what a version holds.
+
+    None for the log when nobody cleans it.
+    """
+    log = handle.jvm.log_retention_millis(handle.log, head.snapshot)
+    files = timedelta(milliseconds=handle.jvm.retention_millis(head.snapshot))
+    return files, None if log is None else timedelta(milliseconds=log)
 
 
 def instant(millis: int) -> datetime:
     return datetime.fromtimestamp(millis / 1000, UTC)
+
+
+def _survives_until(handle: DeltaHandle, asked: Version, head: Version) -> datetime:
+    """Until its files or its own commit may go. The newest version's commit is not cleaned however old it is."""
+    files, log = kept(head, handle)
+    superseded = _superseded_at(handle, asked, head)
+    if log is None:
+        return superseded + files
+    newest = asked.branch is not None or asked.number >= head.number
+    written = superseded if newest else instant(asked.snapshot.timestamp())
+    return min(superseded + files, written + log)
 
 
 def _superseded_at(handle: DeltaHandle, asked: Version, head: Version) -> datetime:

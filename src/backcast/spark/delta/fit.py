@@ -30,6 +30,8 @@ _READING: _Calls = {
         "forTable": 2,
         "invalidateCache": 2,
         "tombstoneRetentionMillis": 1,
+        "deltaRetentionMillis": 1,
+        "enableExpiredLogCleanup": 1,
     },
     "Snapshot": {
         "version": 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from backcast.spark.delta.bounds import FileBounds, partition_clauses
 from backcast.spark.delta.commit import read_commit
 from backcast.spark.delta.jvm import DeltaJvm
 from backcast.spark.delta.layout import Layout
+from backcast.spark.delta.log_store import configured_store, keeps_processes_apart
 from backcast.spark.delta.paths import TableRoot
 from backcast.spark.delta.scope_files import ScopeFiles
 from backcast.spark.gateway import find_cause
@@ -79,6 +80,16 @@ class DeltaHandle:
     def root(self) -> TableRoot:
         return self.jvm.root(self.log)
 
+    @cached_property
+    def log_store(self) -> str:
+        """The class that the session names for this table's log; empty when Delta chooses."""
+        return configured_store(self.root.scheme, lambda key: str(self.spark.conf.get(key, "")))
+
+    @property
+    def keeps_processes_apart(self) -> bool:
+        """Whether of two processes that land the same version one is told so, and none loses its commit."""
+        return keeps_processes_apart(self.root.scheme, self.log_store)
+
     def scope_files(self, scope: Predicate) -> ScopeFiles:
         """What is known about this scope's files at versions of the live table."""
         return self._scopes.setdefault(scope.canonical(), ScopeFiles(self.jvm, scope))
@@ -130,6 +141,33 @@ class Version:
         followed = self.branch is not None or self._is_young()
         listed = self._followed() if followed else self._listed(predicate)
         return {each.ref.path: each for each in listed if bounds.may_hold_any(each.add)}
+
+    def near(self, predicate: Predicate) -> dict[str, DataFile]:
+        """The same, remembered for as long as the handle lives."""
+        return self.files(predicate) if self.branch is not None else self._handle.scope_files(predicate).at(self)
+
+    def find(self, paths: frozenset[str], near: Predicate) -> dict[str, DataFile]:
+        """Those of the files that the version has, and of a stage also those that it was opened with.
+
+        All is listed only when the files near by are not enough: those of an exact scope may hold nothing but rows that
+        were carried over, and then lie beside it.
+        """
+        found: dict[str, DataFile] = {}
+        ways: tuple[Callable[[], dict[str, DataFile]], ...] = (
+            lambda: self.near(near),
+            lambda: self.files(Predicate()),
+            self._opened_with,
+        )
+        for listed in ways:
+            if paths <= found.keys():
+                break
+            found |= listed()
+        return {path: found[path] for path in paths & found.keys()}
+
+    def _opened_with(self) -> dict[str, DataFile]:
+        """What a stage took over from its base says so also when the base's own log was cleaned."""
+        first = read_commit(self._handle.jvm, self.log, 0) if self.branch is not None else None
+        return {} if first is None else {each.ref.path: each for each in map(self.data_file, first.adds)}
 
     def data_file(self, add: dict[str, Any]) -> DataFile:
         stats = json.loads(add.get("stats") or "{}")

@@ -115,6 +115,11 @@ class DeltaJvm:
         )
         return int(transaction.commit(self._seq(self.action(each) for each in actions), operation))
 
+    def log_retention_millis(self, log: Any, snapshot: Any) -> int | None:
+        """How old a commit gets before the log may lose it, read or not; None when nobody cleans the log."""
+        metadata = snapshot.metadata()
+        return int(log.deltaRetentionMillis(metadata)) if log.enableExpiredLogCleanup(metadata) else None
+
     def action(self, action: dict[str, Any]) -> Any:
         return self.java(DELTA + "actions.Action").fromJson(json.dumps(action))
 

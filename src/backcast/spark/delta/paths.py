@@ -37,9 +37,8 @@ class TableRoot:
         return canonical(self.uri)
 
     @property
-    def is_local(self) -> bool:
-        """On a local disk Delta keeps apart writers of one process only: two can land the same version."""
-        return urlsplit(self.uri).scheme == "file"
+    def scheme(self) -> str:
+        return urlsplit(self.uri).scheme
 
     def below(self, folder: str) -> TableRoot:
         """The root of a table that lies in a folder of this one; the folder's name must need no encoding."""

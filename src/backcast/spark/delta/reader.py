@@ -11,7 +11,7 @@ from backcast.model.scope import Predicate
 from backcast.model.table import Claim, FileList, TableFacts
 from backcast.spark.delta.bounds import proven
 from backcast.spark.delta.facts import table_facts
-from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
+from backcast.spark.delta.handle import DeltaHandle
 from backcast.spark.gateway import jvm_errors
 from backcast.spark.predicates import to_column
 
@@ -38,11 +38,8 @@ class DeltaReader:
         if version is None:
             return FileList(None, ())
         with self._errors("listing files of"):
-            found = self._found(self._handle.at(version), predicate)
+            found = self._handle.at(version).near(predicate)
             return FileList(version, tuple(each.ref for each in found.values()))
-
-    def _found(self, at: Version, predicate: Predicate) -> dict[str, DataFile]:
-        return at.files(predicate) if at.branch is not None else self._handle.scope_files(predicate).at(at)
 
     def read(self, version: str | None, predicate: Predicate) -> DataFrame:
         """Exactly the matching rows of that version; an empty frame for none."""
@@ -59,15 +56,13 @@ class DeltaReader:
             return frozenset(claims)
         with self._errors("looking at the statistics of"):
             at = self._handle.at(version)
-            return proven(at.layout, (each.add for each in self._found(at, predicate).values()), claims)
+            return proven(at.layout, (each.add for each in at.near(predicate).values()), claims)
 
     def read_files(self, version: str | None, paths: frozenset[str], near: Predicate) -> DataFrame:
         """Every row of exactly these files of a version; most of them match `near`."""
         with self._errors("reading files of"):
             at = self._handle.at(version)
-            found = {path: each for path, each in at.files(near).items() if path in paths}
-            if found.keys() != paths:
-                found = {path: each for path, each in at.files(Predicate()).items() if path in paths}
+            found = at.find(paths, near)
             if lacking := paths - found.keys():
                 raise Drifted(f"{len(lacking)} files are not in version {version}", file=min(lacking))
             return at.frame(each.add for each in found.values())

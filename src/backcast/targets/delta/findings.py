@@ -6,9 +6,11 @@ from datetime import timedelta
 
 from backcast.model.finding import Finding, block, note, warn
 from backcast.model.table import FileList
+from backcast.spark.delta.facts import kept
 from backcast.spark.delta.fit import PROVEN, committing_problem, reading_problem
 from backcast.spark.delta.handle import DeltaHandle, Version
 from backcast.spark.delta.layout import Layout
+from backcast.spark.delta.log_store import keeps_processes_apart
 
 SUPPORTED = frozenset(
     {
@@ -47,6 +49,10 @@ _REFUSED_PROPERTIES = {
     ),
 }
 
+_REFUSED_FEATURES = {
+    "rowTracking": "used or only allowed: commits number rows, and those that an undo brings back would get new ids",
+}
+
 
 def findings(handle: DeltaHandle, files: FileList, undo_window: timedelta) -> list[Finding]:
     head = handle.at()
@@ -55,7 +61,7 @@ def findings(handle: DeltaHandle, files: FileList, undo_window: timedelta) -> li
         *_features(handle.name, head.layout),
         *_deletion_vectors(handle.name, files),
         *_retention(handle, head, undo_window),
-        *_local_log(handle),
+        *log_findings(handle.root.scheme, handle.log_store),
         note(
             "target.gc",
             "VACUUM does not visit the folder _backcast/ of a Delta table",
@@ -78,9 +84,8 @@ def _version(handle: DeltaHandle) -> list[Finding]:
 def _features(table: str, layout: Layout) -> list[Finding]:
     found = []
     for name in sorted(layout.features - SUPPORTED):
-        if name == "rowTracking" and layout.properties.get("delta.enableRowTracking") != "true":
-            continue
-        reason = f"{table} uses the table feature {name}, under which a publish is not proven"
+        why = _REFUSED_FEATURES.get(name, "under which a publish is not proven")
+        reason = f"{table} uses the table feature {name}, {why}"
         found.append(block("target.feature", reason, "use a table without this feature"))
     for key, (why, remedy) in _REFUSED_PROPERTIES.items():
         if layout.properties.get(key) == "true":
@@ -104,31 +109,43 @@ def _deletion_vectors(table: str, files: FileList) -> list[Finding]:
     ]
 
 
-def _local_log(handle: DeltaHandle) -> list[Finding]:
-    if not handle.root.is_local:
+def log_findings(scheme: str, store: str) -> list[Finding]:
+    """What can become of two commits in the same moment. Pure."""
+    if keeps_processes_apart(scheme, store):
         return []
+    told = "Delta keeps apart the writers of one process only: of two processes that commit in the same moment, one can"
+    if scheme == "file":
+        return [
+            note(
+                "target.local-log",
+                f"on a local disk {told} lose its commit",
+                "publish and undo while no other process writes, or keep the table on HDFS, Azure or Google storage, or"
+                " on S3 with S3DynamoDBLogStore",
+            )
+        ]
+    where = f"{scheme}:// with {store.rpartition('.')[2]}" if store else f"{scheme}://"
+    if scheme in ("s3", "s3a", "s3n"):
+        remedy = f"set spark.delta.logStore.{scheme}.impl to io.delta.storage.S3DynamoDBLogStore for all that write"
+    else:
+        remedy = "use a log store that is made for several writers"
     return [
-        note(
-            "target.local-log",
-            "on a local disk Delta keeps apart the writers of one process only: of two processes that commit in the"
-            " same moment, one can lose its commit",
-            "publish and undo while no other process writes, or keep the table in an object store or HDFS",
+        warn(
+            "target.unshared-log",
+            f"on {where} {told} lose its rows for good",
+            f"{remedy}, or publish and undo while no other process writes",
         )
     ]
 
 
 def _retention(handle: DeltaHandle, head: Version, undo_window: timedelta) -> list[Finding]:
     found = []
-    kept = timedelta(milliseconds=handle.jvm.retention_millis(head.snapshot))
-    if undo_window > kept:
+    files, log = kept(head, handle)
+    if undo_window > files:
         found.append(
-            warn(
-                "target.retention",
-                f"VACUUM may delete replaced files after {_words(kept)}: undo is guaranteed that long, and not"
-                f" {_words(undo_window)}",
-                "raise delta.deletedFileRetentionDuration in a quiet moment, or shorten `undo_window`",
-            )
+            _shorter(undo_window, files, "VACUUM may delete replaced files", "delta.deletedFileRetentionDuration")
         )
+    if log is not None and undo_window > log:
+        found.append(_shorter(undo_window, log, "Delta may clean the log", "delta.logRetentionDuration"))
     if "delta.setTransactionRetentionDuration" in head.layout.properties:
         found.append(
             block(
@@ -138,6 +155,14 @@ def _retention(handle: DeltaHandle, head: Version, undo_window: timedelta) -> li
             )
         )
     return found
+
+
+def _shorter(wanted: timedelta, there: timedelta, what: str, key: str) -> Finding:
+    return warn(
+        "target.retention",
+        f"{what} after {_words(there)}: undo is guaranteed that long, and not {_words(wanted)}",
+        f"raise {key} in a quiet moment, or shorten `undo_window`",
+    )
 
 
 def _words(length: timedelta) -> str:

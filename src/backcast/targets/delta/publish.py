@@ -12,6 +12,7 @@ from backcast.model.table import Change
 from backcast.spark.delta.bounds import partition_clauses
 from backcast.spark.delta.commit import read_commit, removal
 from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
+from backcast.spark.delta.vectors import relative
 from backcast.spark.gateway import causes, find_cause, is_jvm_error
 from backcast.spark.predicates import to_sql
 from backcast.targets.delta.swap import checked
@@ -109,11 +110,11 @@ def landed_before(fence: str) -> StateConflict:
 
 def live_add(described: Version, head: Version, file: DataFile) -> dict[str, Any]:
     """The file as the live table's log names it: relative to its root, as everything that Delta itself writes."""
-    raw = str(file.add["path"])
+    raw, add = str(file.add["path"]), file.add
     if described.branch is not None:
-        absolute = described.root.absolute(raw)
+        absolute, add = described.root.absolute(raw), relative(head.root, add)
         raw = absolute.removeprefix(f"{head.root.uri}/") if file.ref.path.startswith(f"{head.root.path}/") else absolute
-    return {**file.add, "path": raw, "dataChange": True}
+    return {**add, "path": raw, "dataChange": True}
 
 
 def outcome(handle: DeltaHandle, change: Change, error: Exception) -> Conflict | OutcomeUnknown:

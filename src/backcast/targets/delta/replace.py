@@ -32,8 +32,8 @@ _FEW = 100
 def replace_rows(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> None:
     """Delta tells writers of other partitions apart by itself, but who lands first only where its log allows that.
 
-    Where `replaceWhere` is about other columns, every file that somebody else adds might matter; and on a local disk
-    two processes could land the same version. There the job itself waits for its turn.
+    Where `replaceWhere` is about other columns, every file that somebody else adds might matter; and on a local disk,
+    or on S3 by itself, two processes could land the same version. There the job itself waits for its turn.
     """
     here = stage_now(handle, stage)
     where = to_sql(write.predicate, here.layout.types)
@@ -50,7 +50,7 @@ def replace_rows(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: Dat
     faults.point("chunk.before-commit")
     note = stage_note(stage.run_id, write.chunk_ids, write.token)
     writer = replace_where(rows, where, note, (f"backcast:{stage.run_id}:{write.token}", 1))
-    with nullcontext() if apart and not handle.root.is_local else turn():
+    with nullcontext() if apart and handle.keeps_processes_apart else turn():
         writer.save(f"{handle.root.path}/{STAGES}/{stage.branch}")
 
 

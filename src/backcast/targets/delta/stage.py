@@ -1,6 +1,6 @@
 """The stage: a Delta table of its own in the folder of the live one, with the scope's files as the base has them.
 
-It is a shallow clone of the scope alone: its first commit names those files by absolute path. That is all a run may
+It is a shallow clone of the scope alone: x. That is all a run may
 change, so opening a stage costs by the scope and not by the table, no name appears in a catalog, and what would get in
 the way (deletion vectors, change data feed, clean-up of the log) is switched off on the stage and nowhere else.
 """
@@ -15,6 +15,7 @@ from backcast.model.scope import Predicate
 from backcast.model.table import PublishMode, Stage, StageCommit, StageWrite
 from backcast.ports import Turn
 from backcast.spark.delta.handle import DeltaHandle, Version
+from backcast.spark.delta.vectors import absolute
 from backcast.targets.delta.append import append_files
 from backcast.targets.delta.commits import find_commit
 from backcast.targets.delta.merge import merge_files
@@ -48,7 +49,10 @@ def open_stage(handle: DeltaHandle, stage: Stage, scope: Predicate | None) -> No
     files = handle.scope_files(scope).at(base) if scope is not None else {}
     info = {"operation": "CLONE", "operationParameters": {}, "timestamp": int(base.snapshot.timestamp())}
     protocol, metadata = _protocol(base), _metadata(base)
-    adds = [{**file.add, "path": base.root.absolute(file.add["path"]), "dataChange": True} for file in files.values()]
+    adds = [
+        {**absolute(base.root, file.add), "path": base.root.absolute(file.add["path"]), "dataChange": True}
+        for file in files.values()
+    ]
     first = [{"commitInfo": info}, {"protocol": protocol}, {"metaData": metadata}, *({"add": add} for add in adds)]
     handle.jvm.create_log(log, first, _checksum(protocol, metadata, adds))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backcast.errors import Conflict, Refused
-from backcast.model.scope import Predicate
 from backcast.model.table import Change
 from backcast.spark.delta.handle import STAGES, DataFile, DeltaHandle, Version
 
@@ -30,15 +29,15 @@ def checked(handle: DeltaHandle, change: Change, *, stay: bool = True) -> Swap:
     head = handle.at(change.head)
     described = handle.at(change.add_from) if change.add else head
     listed = stay or change.guard_rows or bool(change.remove) or described.branch is None
-    near = _near(handle, head, change.scope) if listed else {}
+    near = head.near(change.scope) if listed else {}
     there = change.add & (near.keys() if listed else _staged(handle, head))
     if there:
         raise Refused(f"{len(there)} files to add are live already: their rows would double", file=min(there))
-    live = _find(handle, head, change.scope, change.remove)
+    live = head.find(change.remove, change.scope)
     gone = change.remove - live.keys()
     if gone:
         raise Conflict(f"{len(gone)} files to remove are not live any more", file=min(gone))
-    found = _find(handle, described, change.scope, change.add)
+    found = described.find(change.add, change.scope)
     unknown = change.add - found.keys()
     if unknown:
         raise Refused(f"{len(unknown)} files to add are not in version {change.add_from}", file=min(unknown))
@@ -59,20 +58,3 @@ def _staged(handle: DeltaHandle, head: Version) -> frozenset[str]:
     listed = DataFrame(head.snapshot.allFiles().toDF(), handle.spark).select("path")
     found = listed.where(F.col("path").contains(f"{STAGES}/")).collect()
     return frozenset(head.root.canonical(row[0]) for row in found)
-
-
-def _find(handle: DeltaHandle, version: Version, near: Predicate, paths: frozenset[str]) -> dict[str, DataFile]:
-    """Those of the files that the version has; the whole table is listed only when the scope's files are not enough.
-
-    Files of an exact scope may hold nothing but rows that were carried over, and then lie beside it.
-    """
-    if not paths:
-        return {}
-    found = _near(handle, version, near)
-    if not paths <= found.keys():
-        found = version.files(Predicate())
-    return {path: found[path] for path in paths & found.keys()}
-
-
-def _near(handle: DeltaHandle, version: Version, scope: Predicate) -> dict[str, DataFile]:
-    return handle.scope_files(scope).at(version) if version.branch is None else version.files(scope)
