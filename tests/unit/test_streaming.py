@@ -184,12 +184,32 @@ def test_a_start_is_a_word_or_offsets_of_the_topic_itself() -> None:
             starting_offsets(wrong, "orders")
 
 
-def test_the_first_signal_asks_for_a_stop_and_the_second_insists() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with Signals() as heard:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_the_first_stop_asks_and_only_one_that_comes_later_insists(number: int) -> None:
+    """A service manager signals all processes at once, and the command passes on what it has got itself."""
+    before, now = signal.getsignal(number), [100.0]
+    with Signals(_nothing, lambda: now[0]) as heard:
         assert heard() is None
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert heard() is Stop.BOUNDARY
+        for _ in range(3):
+            os.kill(os.getpid(), number)
+            now[0] += 0.3
+            assert heard() is Stop.BOUNDARY
+        now[0] += 2.0
         os.kill(os.getpid(), signal.SIGINT)
         assert heard() is Stop.NOW
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before
+
+
+def test_a_stream_that_was_started_to_survive_its_terminal_does() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Signals(_nothing) as heard:
+            heard()
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert heard() is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def _nothing() -> None:
+    """There is no Spark here to prepare."""
