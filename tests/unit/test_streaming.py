@@ -157,6 +157,17 @@ def test_what_spark_tells_about_a_batch_completes_it() -> None:
     assert (bare.watermark, bare.log_end, bare.rows_in) == (None, {}, 0)
 
 
+@pytest.mark.parametrize("pause", [True, False])
+def test_a_stream_whose_checkpoint_cannot_be_backed_up_is_not_stopped(spec: StreamSpec, pause: bool) -> None:
+    """With the live policy `fail` it would be paused without being asked for, too."""
+    far = replace(spec, checkpoint="s3a://lake/checkpoints/live")
+    with pytest.raises(Refused, match="s3a://lake/checkpoints/live cannot be backed up from here") as told:
+        choose(far, status(alive=True), pause=pause)
+    assert ("without --pause" in told.value.hint) == pause
+    assert choose(replace(spec, checkpoint="file:///srv/live"), status(alive=True), pause=pause)[0] is Way.PAUSE
+    assert choose(far, status(alive=False), pause=False)[0] is Way.BESIDE
+
+
 def test_the_screen_of_a_stream_says_where_it_stands_and_what_to_type() -> None:
     now, failed = FIRST_DAY + timedelta(seconds=90), sample_stream(LiveState.FAILED, "a record cannot be decoded")
     landed = sample_batch(2, landed=True, version="77", rows_in=10, rows_out=9, log_end={0: 45}, seconds=1.5)

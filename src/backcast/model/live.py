@@ -138,9 +138,17 @@ class StreamStatus(Document):
         return "starting" if self.alive else self.live.state.value
 
 
+_STREAM_LEASE = "stream/"
+
+
 def stream_lease(name: str) -> str:
     """The lease of the process that runs a stream: nobody else may write for it."""
-    return f"stream/{name}"
+    return f"{_STREAM_LEASE}{name}"
+
+
+def stream_of(lease: str) -> str | None:
+    """The stream whose lease that is; None for a lease of something else."""
+    return lease.removeprefix(_STREAM_LEASE) if lease.startswith(_STREAM_LEASE) else None
 
 
 def replay_lease(name: str) -> str:

@@ -65,7 +65,6 @@ class StreamingVerbs(Verbs):
         with lease:
             # Again: a full replay may have stopped the stream while Spark started.
             refuse_between(world.stream_reader().steps(name))
-            world.store().streams.ask(name, None)
             self._run(spec, lease, once=once, accept=accept_checkpoint, asked=asked, on_progress=on_progress)
         return self.stream_status(name)
 
