@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -35,6 +36,7 @@ from backcast.sources.kafka.streaming import starting_offsets
 from backcast.streams.progress import completed
 from backcast.testing.samples import FIRST_DAY, sample_manifest
 from backcast.testing.store_stream_contract import sample_batch, sample_stream
+from backcast.verbs.standing import standing
 from tests.unit.cli_screens import shown
 from tests.unit.test_config_streams import _GOOD, _STREAM
 
@@ -185,6 +187,37 @@ def test_the_screen_of_a_stream_says_where_it_stands_and_what_to_type() -> None:
     assert "why         a record cannot be decoded" in page
     lines = shown(render_streams([running, status(external=True, name="elsewhere")], now)).splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [["live", "running"], ["elsewhere", "external"]]
+
+
+def test_a_stream_that_others_run_stands_where_its_checkpoint_does(spec: StreamSpec, tmp_path: Path) -> None:
+    folder, topic = tmp_path / "theirs", spec.source.topic
+    theirs = replace(spec, external=True, checkpoint=str(folder))
+    found, unknown = standing(theirs)
+    assert found is None
+    assert str(folder) in unknown
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+    (folder / "metadata").write_text('{"id": "q"}')
+    for batch, end in enumerate((10, 20, 30)):
+        plan = {"batchWatermarkMs": 1_767_225_600_000, "batchTimestampMs": 1_767_229_200_000, "conf": {}}
+        lines = ["v1", json.dumps(plan), json.dumps({topic: {"0": end, "1": 7}})]
+        (folder / "offsets" / str(batch)).write_text("\n".join(lines))
+        if batch < 2:
+            (folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs": 0}')
+    found, unknown = standing(theirs)
+    assert found is not None, unknown
+    assert (found.batch, found.ends) == (1, {0: 20, 1: 7}), "the newest batch is planned only"
+    now = found.begun + timedelta(minutes=3)
+    told = status(external=True, position=found.as_json(), next="backcast stream lag live")
+    page = shown(render_stream(told, now))
+    assert "position    batch 1: 0=20, 1=7, begun 3 min ago, by its checkpoint" in page
+    assert "watermark 2026-01-01 00:00" in page
+    assert page.endswith("Next  backcast stream lag live")
+    assert re.search(r"live +external +3 min ago +1 +orders", shown(render_streams([told], now)))
+    far, why = standing(replace(theirs, checkpoint="s3a://lake/theirs"))
+    assert far is None
+    assert why.startswith("s3a://lake/theirs: only ")
+    assert f"position    not known: {why[:30]}" in shown(render_stream(status(external=True, unknown=why), now))
 
 
 def test_a_start_is_a_word_or_offsets_of_the_topic_itself() -> None:

@@ -103,6 +103,17 @@ class LiveStep(Document):
     data: dict[str, Any]
 
 
+class StreamPosition(Document):
+    """Where the checkpoint of a stream that others run stands, behind its newest committed batch."""
+
+    batch: int
+    begun: datetime
+    ends: dict[int, int]
+    """By partition: the first offset that is not read."""
+    watermark: datetime | None = None
+    """In force when the batch began."""
+
+
 class StreamStatus(Document):
     """A declared stream, and what is on record about it."""
 
@@ -121,6 +132,10 @@ class StreamStatus(Document):
     asked: Stop | None = None
     batches: tuple[LiveBatch, ...] = ()
     """The newest first."""
+    position: StreamPosition | None = None
+    """Of a stream that others run: where its checkpoint stands. Where ours stand, their batches tell."""
+    unknown: str = ""
+    """Why that is not known."""
     next: str = ""
     """What to type next."""
 
