@@ -11,6 +11,7 @@ from sqlalchemy import MetaData, Table
 from backcast.attest.bundle import bundle
 from backcast.attest.step import attest
 from backcast.attest.verify import verify
+from backcast.model.live import stream_lease
 from backcast.model.run import lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.store import open_store
@@ -19,6 +20,7 @@ from backcast.store.migrate import recorded, upgrade
 from backcast.store.open import dialect_of
 from backcast.store.schema import REVISIONS
 from backcast.testing.samples import sample_holder, sample_publication, sample_verdict
+from backcast.testing.store_stream_contract import sample_batch
 
 FIRST = "0001"
 _NUMBERED_BY_THE_DATABASE = {"effects": "effect_id", "verdicts": "verdict_id"}
@@ -84,3 +86,27 @@ def test_a_run_of_the_first_release_goes_on_after_the_upgrade(either_url: str) -
         ]
         assert store.effects.begin(run.run_id, "stage.open", "branch").effect_id > len(first_release()["effects"])
         assert store.verify_events(run.run_id) is None
+
+
+def test_batches_of_a_stream_keep_their_order_when_numbers_take_the_place_of_times(either_url: str) -> None:
+    """The same times in two streams, and batch 0 of a second query behind batch 9 of the first."""
+    dialect = dialect_of(either_url)
+    assert dialect.reachable(create=True)
+    database = Database(dialect)
+    database.prepare()
+    begun = [("live", "q-1", 8), ("live", "q-1", 9), ("live", "q-2", 0), ("other", "q-3", 4)]
+    with database.write() as connection:
+        upgrade(connection, "0004")
+        table = Table("stream_batches", MetaData(), autoload_with=connection)
+        for number, (stream, query_id, batch) in enumerate(begun):
+            told = sample_batch(batch, stream=stream, query_id=query_id).as_json()
+            row = {"stream": stream, "query_id": query_id, "batch": batch, "at": 1_000_000 * (7 + number // 2)}
+            connection.execute(table.insert().values({**row, "document": json.dumps(told)}))
+    database.close()
+    with open_store(either_url) as store:
+        found = store.streams.batches("live", 9)
+        assert [(each.query_id, each.batch) for each in found] == [("q-2", 0), ("q-1", 9), ("q-1", 8)]
+        lease = store.leases.acquire(stream_lease("live"), sample_holder(), 60)
+        store.streams.record(sample_batch(1, query_id="q-2"), lease)
+        assert [each.batch for each in store.streams.batches("live", 2)] == [1, 0]
+        assert [each.batch for each in store.streams.batches("other", 9)] == [4]

@@ -8,8 +8,8 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +27,11 @@ from tests.crash.witness import Anomaly
 
 _JOB: dict[str, Any] = {"name": "live", "accept_checkpoint": False}
 _WAIT = 180.0
+_SLOW = """\
+SELECT id, shop, at, amount, to_date(at) AS day FROM orders
+WHERE CASE WHEN shop LIKE 'slow %'
+      THEN coalesce(reflect('java.lang.Thread', 'sleep', CAST(substr(shop, 6) AS BIGINT)), '') <> 'x' ELSE true END
+"""
 
 
 def endless() -> Iterator[Order]:
@@ -64,33 +69,62 @@ class StreamLife:
     def die_at_random(self, dice: random.Random, kill: str, seconds: float) -> None:
         """One process that is killed some time after it began to run, while records arrive."""
         with self._process() as process:
-            process.send("stream-start", **_JOB, once=False)
-            wait_until(lambda: self.status().state == "running", "the stream runs", _WAIT)
+            self.start(process)
             until = time.monotonic() + dice.uniform(0, seconds)
             while time.monotonic() < until:
                 self.send(dice.randint(1, 20))
                 time.sleep(dice.uniform(0, 0.2))
-            jvm = self._jvm()
-            if kill in ("jvm", "both") and jvm is not None:
-                os.kill(jvm.pid, signal.SIGKILL)
-            if kill in ("python", "both"):
-                process.process.kill()
-            self._lost(process, jvm_only=kill == "jvm")
+            self.kill(process, kill)
 
     def catch_up(self) -> StreamStatus:
         """With nobody in its way, in this process and its session."""
         with closing(self.orders.open().world) as world:
             return ControlPlane(world).stream_start(**_JOB, once=True)
 
-    def stop_by_signal(self) -> StreamStatus:
-        """One process that gets SIGTERM once it has read everything."""
-        with self._process() as process:
-            process.send("stream-start", **_JOB, once=False)
-            wait_until(self._has_read_all, "the stream has read everything", _WAIT)
-            process.process.terminate()
-            return StreamStatus.model_validate(process.answer())
+    def write_slowly(self) -> None:
+        """From now on the batch that meets an order of shop `slow 500` takes so many milliseconds more."""
+        (self.orders.root / "models" / "orders.sql").write_text(_SLOW)
 
-    def _has_read_all(self) -> bool:
+    def write_at_once(self) -> None:
+        (self.orders.root / "models" / "orders.sql").write_text(_SLOW.partition("WHERE")[0])
+
+    @contextmanager
+    def process(self) -> Iterator[SparkProcess]:
+        """One that may be given several jobs, one after the other."""
+        with self._process() as process:
+            yield process
+
+    def start(self, process: SparkProcess) -> None:
+        process.send("stream-start", **_JOB, once=False)
+        wait_until(lambda: self.status().state == "running", "the stream runs", _WAIT)
+
+    def enter_batch(self, seconds: float) -> None:
+        """Returns in the middle of a batch that takes so long."""
+        wait_until(self.has_read_all, "the stream has read everything", _WAIT)
+        slow = replace(next(self.source), shop=f"slow {int(seconds * 1000)}")
+        self.orders.send([slow])
+        self.sent.append(slow)
+        wait_until(self.in_batch, "a batch is under way", _WAIT)
+
+    def in_batch(self) -> bool:
+        batches = self.status().batches
+        return bool(batches) and not batches[0].landed
+
+    def stop(self, **how: Any) -> StreamStatus:
+        """As somebody else asks for it."""
+        with closing(self.orders.open().world) as world:
+            return ControlPlane(world).stream_stop("live", **how)
+
+    def kill(self, process: SparkProcess, kill: str) -> None:
+        """At this very moment."""
+        jvm = self._jvm()
+        if kill in ("jvm", "both") and jvm is not None:
+            os.kill(jvm.pid, signal.SIGKILL)
+        if kill in ("python", "both"):
+            process.process.kill()
+        self._lost(process, jvm_only=kill == "jvm")
+
+    def has_read_all(self) -> bool:
         newest = next((each for each in self.status().batches if each.landed), None)
         return newest is not None and sum(each.end for each in newest.offsets) == len(self.sent)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from backcast.cli.options import Common
 from backcast.cli.protocol import Job, Message
 from backcast.cli.spark_child import SparkChild, Stopped
 from backcast.errors import BackcastError, Failed, LeaseHeld, OutcomeUnknown, ScopeChanged, SparkFailed
+from backcast.model.report import Progress
 from tests.unit.projects import GOOD, write
 
 # A child of a few lines that speaks the protocol: the first line of a job says what it does.
@@ -92,17 +94,16 @@ def test_a_killed_child_leaves_the_outcome_of_a_commit_unknown(
     assert f"backcast {verb} r-1" in caught.value.hint
 
 
-def signals_to_self(*numbers: int) -> None:
+def signals_to_self(*numbers: int, every: float = 0.7) -> None:
     for number in numbers:
-        time.sleep(0.7)
+        time.sleep(every)
         os.kill(os.getpid(), number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_passed_on_and_the_child_may_finish(project: Path, scripted: Scripted, number: int) -> None:
     scripted(
-        "stop = lambda *_: (say(type='stopped'), sys.exit())\n"
-        "    signal.signal(signal.SIGINT, stop); signal.signal(signal.SIGTERM, stop); time.sleep(60)"
+        f"stop = lambda *_: (say(type='stopped'), sys.exit())\n    signal.signal({int(number)}, stop); time.sleep(60)"
     )
     heard: list[bool] = []
     with SparkChild(Common(project=project), "run") as child:
@@ -119,10 +120,68 @@ def test_a_second_interrupt_ends_a_child_that_does_not_listen(project: Path, scr
     scripted("signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)")
     before = time.monotonic()
     with SparkChild(Common(project=project), "run") as child:
-        threading.Thread(target=signals_to_self, args=(signal.SIGINT, signal.SIGINT)).start()
+        threading.Thread(target=signals_to_self, args=(signal.SIGINT, signal.SIGINT), kwargs={"every": 2.2}).start()
         with pytest.raises(Stopped):
             child.call("run", {"run_id": "r"})
     assert time.monotonic() - before < 30
+
+
+def test_one_stop_that_arrives_twice_ends_nobody_by_force(project: Path, scripted: Scripted) -> None:
+    """As from `timeout`, or from a shell and the system when a terminal closes."""
+    scripted(
+        "heard = []; signal.signal(signal.SIGTERM, lambda *_: heard.append(1))\n"
+        "    while not heard: time.sleep(0.1)\n"
+        "    time.sleep(1.5); say(type='result', body=len(heard))"
+    )
+    with SparkChild(Common(project=project), "run") as child:
+        twice = {"args": (signal.SIGTERM, signal.SIGTERM), "kwargs": {"every": 0.7}}
+        threading.Thread(target=signals_to_self, **twice).start()  # type: ignore[arg-type]
+        assert child.call("run", {"run_id": "r"}) == 1
+
+
+ON_A_TERMINAL = """
+import sys
+from pathlib import Path
+from backcast.cli import spark_child
+from backcast.cli.options import Common
+from backcast.cli.screen import Screen
+from backcast.cli.working import Working
+program, project = sys.argv[1:]
+spark_child.command = lambda fd: [sys.executable, "-c", program, str(fd)]
+with spark_child.SparkChild(Common(project=Path(project)), "stream-start") as child:
+    work = Working(Screen(), child)
+    answer = work.call("stream-start", "streaming", name="live")
+    Path(project, "answer").write_text(answer)
+    work.screen.note(answer)
+"""
+
+
+def test_a_terminal_that_closes_stops_a_stream_behind_its_batch(project: Path) -> None:
+    """Nobody is left to read what the batch has to say, and that must not end it."""
+    told = Progress(step="stream", message="batch 1").as_json()
+    body = (
+        "heard = []; signal.signal(signal.SIGHUP, lambda *_: heard.append(1))\n"
+        f"    tell = lambda: say(type='progress', body={told!r})\n"
+        "    while not heard: tell(); time.sleep(0.1)\n"
+        "    for _ in range(10): tell(); time.sleep(0.1)\n"
+        "    say(type='result', body='committed')"
+    )
+    pid, terminal = pty.fork()
+    if pid == 0:
+        program = SCRIPT.format(body=body)
+        arguments = [sys.executable, "-c", ON_A_TERMINAL, program, str(project)]
+        os.execv(sys.executable, arguments)  # noqa: S606 - a shell would get the signal in its place
+    assert b"batch 1" in until_shown(terminal, b"batch 1")
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert (project / "answer").read_text() == "committed"
+
+
+def until_shown(terminal: int, wanted: bytes) -> bytes:
+    shown = b""
+    while wanted not in shown:
+        shown += os.read(terminal, 4096)
+    return shown
 
 
 def real_child(project: Path) -> tuple[subprocess.Popen[bytes], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -35,6 +36,7 @@ from backcast.sources.kafka.streaming import starting_offsets
 from backcast.streams.progress import completed
 from backcast.testing.samples import FIRST_DAY, sample_manifest
 from backcast.testing.store_stream_contract import sample_batch, sample_stream
+from backcast.verbs.standing import standing
 from tests.unit.cli_screens import shown
 from tests.unit.test_config_streams import _GOOD, _STREAM
 
@@ -157,6 +159,17 @@ def test_what_spark_tells_about_a_batch_completes_it() -> None:
     assert (bare.watermark, bare.log_end, bare.rows_in) == (None, {}, 0)
 
 
+@pytest.mark.parametrize("pause", [True, False])
+def test_a_stream_whose_checkpoint_cannot_be_backed_up_is_not_stopped(spec: StreamSpec, pause: bool) -> None:
+    """With the live policy `fail` it would be paused without being asked for, too."""
+    far = replace(spec, checkpoint="s3a://lake/checkpoints/live")
+    with pytest.raises(Refused, match="s3a://lake/checkpoints/live cannot be backed up from here") as told:
+        choose(far, status(alive=True), pause=pause)
+    assert ("without --pause" in told.value.hint) == pause
+    assert choose(replace(spec, checkpoint="file:///srv/live"), status(alive=True), pause=pause)[0] is Way.PAUSE
+    assert choose(far, status(alive=False), pause=False)[0] is Way.BESIDE
+
+
 def test_the_screen_of_a_stream_says_where_it_stands_and_what_to_type() -> None:
     now, failed = FIRST_DAY + timedelta(seconds=90), sample_stream(LiveState.FAILED, "a record cannot be decoded")
     landed = sample_batch(2, landed=True, version="77", rows_in=10, rows_out=9, log_end={0: 45}, seconds=1.5)
@@ -176,6 +189,37 @@ def test_the_screen_of_a_stream_says_where_it_stands_and_what_to_type() -> None:
     assert [line.split()[:2] for line in lines[1:]] == [["live", "running"], ["elsewhere", "external"]]
 
 
+def test_a_stream_that_others_run_stands_where_its_checkpoint_does(spec: StreamSpec, tmp_path: Path) -> None:
+    folder, topic = tmp_path / "theirs", spec.source.topic
+    theirs = replace(spec, external=True, checkpoint=str(folder))
+    found, unknown = standing(theirs)
+    assert found is None
+    assert str(folder) in unknown
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+    (folder / "metadata").write_text('{"id": "q"}')
+    for batch, end in enumerate((10, 20, 30)):
+        plan = {"batchWatermarkMs": 1_767_225_600_000, "batchTimestampMs": 1_767_229_200_000, "conf": {}}
+        lines = ["v1", json.dumps(plan), json.dumps({topic: {"0": end, "1": 7}})]
+        (folder / "offsets" / str(batch)).write_text("\n".join(lines))
+        if batch < 2:
+            (folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs": 0}')
+    found, unknown = standing(theirs)
+    assert found is not None, unknown
+    assert (found.batch, found.ends) == (1, {0: 20, 1: 7}), "the newest batch is planned only"
+    now = found.begun + timedelta(minutes=3)
+    told = status(external=True, position=found.as_json(), next="backcast stream lag live")
+    page = shown(render_stream(told, now))
+    assert "position    batch 1: 0=20, 1=7, begun 3 min ago, by its checkpoint" in page
+    assert "watermark 2026-01-01 00:00" in page
+    assert page.endswith("Next  backcast stream lag live")
+    assert re.search(r"live +external +3 min ago +1 +orders", shown(render_streams([told], now)))
+    far, why = standing(replace(theirs, checkpoint="s3a://lake/theirs"))
+    assert far is None
+    assert why.startswith("s3a://lake/theirs: only ")
+    assert f"position    not known: {why[:30]}" in shown(render_stream(status(external=True, unknown=why), now))
+
+
 def test_a_start_is_a_word_or_offsets_of_the_topic_itself() -> None:
     assert starting_offsets("latest", "orders") == "latest"
     assert starting_offsets('{"orders": {"0": 5, "1": -2}}', "orders") == '{"orders": {"0": 5, "1": -2}}'
@@ -184,12 +228,32 @@ def test_a_start_is_a_word_or_offsets_of_the_topic_itself() -> None:
             starting_offsets(wrong, "orders")
 
 
-def test_the_first_signal_asks_for_a_stop_and_the_second_insists() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with Signals() as heard:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_the_first_stop_asks_and_only_one_that_comes_later_insists(number: int) -> None:
+    """A service manager signals all processes at once, and the command passes on what it has got itself."""
+    before, now = signal.getsignal(number), [100.0]
+    with Signals(_nothing, lambda: now[0]) as heard:
         assert heard() is None
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert heard() is Stop.BOUNDARY
+        for _ in range(3):
+            os.kill(os.getpid(), number)
+            now[0] += 0.3
+            assert heard() is Stop.BOUNDARY
+        now[0] += 2.0
         os.kill(os.getpid(), signal.SIGINT)
         assert heard() is Stop.NOW
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before
+
+
+def test_a_stream_that_was_started_to_survive_its_terminal_does() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Signals(_nothing) as heard:
+            heard()
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert heard() is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def _nothing() -> None:
+    """There is no Spark here to prepare."""

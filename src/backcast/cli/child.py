@@ -13,10 +13,12 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from backcast.cli.checkpoints import performed
+from backcast.cli.hearing import Stops, stops
 from backcast.cli.protocol import DIFF_SAMPLES, Job, LookVerb, Message, RunVerb, StreamVerb
 from backcast.errors import BackcastError
 from backcast.model.masking import without_secrets
@@ -33,7 +35,8 @@ def main() -> int:
     messages = int(sys.argv[1])
     # The JVM must not keep the other end waiting after this process has gone.
     os.set_inheritable(messages, False)
-    signal.signal(signal.SIGTERM, _stop)
+    for number in stops():
+        signal.signal(number, _stop)
     if os.environ.get("BACKCAST_FAULT"):
         from backcast.testing.faults import arm_from_environment
 
@@ -147,7 +150,7 @@ def _perform_on_stream(control: ControlPlane, verb: StreamVerb, given: dict[str,
 
     match verb:
         case "stream-start":
-            with Signals() as heard:
+            with Signals(lambda: _ignore_stops(control)) as heard:
                 return control.stream_start(**given, asked=heard, on_progress=on_progress)
         case "stream-recovery":
             return control.stream_recovery(given["name"])
@@ -234,10 +237,11 @@ def _leave(busy: threading.Event) -> NoReturn:
 
 
 class Signals:
-    """While a stream runs, the first signal asks it to stop behind its batch, the second in the middle of it."""
+    """While a stream runs, the first stop asks it to end behind its batch, the second in the middle of it."""
 
-    def __init__(self) -> None:
-        self._heard = 0
+    def __init__(self, begin: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._begin = begin
+        self._stops = Stops(clock)
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -252,16 +256,27 @@ class Signals:
         from backcast.model.live import Stop
 
         if not self._before and threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
+            self._begin()
+            for number in (*stops(), signal.SIGINT):
                 self._before[number] = signal.signal(number, self._hear)
-        return (None, Stop.BOUNDARY, Stop.NOW)[min(self._heard, 2)]
+        return (None, Stop.BOUNDARY, Stop.NOW)[min(self._stops.heard, 2)]
 
     def _hear(self, _signal: int, _frame: object) -> None:
-        self._heard += 1
+        self._stops.hear()
+
+
+def _ignore_stops(control: ControlPlane) -> None:
+    """The JVM of a stream ends when this process does, and not before its batch is committed."""
+    from backcast.spark.gateway import jvm_errors
+    from backcast.spark.processes import ignore_stops
+
+    with jvm_errors("starting a stream"):
+        ignore_stops(control.world.spark())
 
 
 def _stop(_signal: int, _frame: object) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in stops():
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Any, Self
 
+from backcast.cli.hearing import Stops, Terminals, stops
 from backcast.cli.locate import find_project, log_file, short_path
 from backcast.cli.options import SIGNING_KEY, Common
 from backcast.cli.protocol import BUG, COMMITTING, Job, Message, Verb
@@ -61,6 +63,7 @@ class SparkChild:
         self._process: subprocess.Popen[bytes] | None = None
         self._messages: IO[bytes] | None = None
         self._signals: list[int] = []
+        self._stops = Stops()
 
     def __enter__(self) -> Self:
         reading, writing = os.pipe()
@@ -122,7 +125,12 @@ class SparkChild:
             message = Message.read(line)
             if message.is_last:
                 return message
-            on_progress(message.body)
+            try:
+                on_progress(message.body)
+            except OSError as error:
+                # The terminal has closed. What it means for the work, the signal says that comes with it.
+                if error.errno != errno.EIO:
+                    raise
         return None
 
     def _raised(self, message: Message) -> BackcastError:
@@ -151,7 +159,9 @@ class SparkChild:
         return SparkFailed(what, hint=f"{again}{look}; `backcast doctor` checks memory and Java", **attributes)
 
     def _forward(self, number: int) -> None:
-        """Pass a signal on; the second one ends the child by force."""
+        """Pass a stop on; the second one ends the child by force."""
+        if not self._stops.hear():
+            return
         process, _ = self._started()
         self._signals.append(number)
         if len(self._signals) > 1:
@@ -172,10 +182,11 @@ class _Forwarding:
     def __init__(self, forward: Callable[[int], None]) -> None:
         self._forward = forward
         self._before: dict[int, Any] = {}
+        self._terminals = Terminals()
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for number in (signal.SIGINT, *stops()):
                 self._before[number] = signal.signal(number, self._handle)
 
     def __exit__(self, *_: object) -> None:
@@ -183,4 +194,6 @@ class _Forwarding:
             signal.signal(number, handler)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            self._terminals.let_go()
         self._forward(number)

@@ -103,6 +103,17 @@ class LiveStep(Document):
     data: dict[str, Any]
 
 
+class StreamPosition(Document):
+    """Where the checkpoint of a stream that others run stands, behind its newest committed batch."""
+
+    batch: int
+    begun: datetime
+    ends: dict[int, int]
+    """By partition: the first offset that is not read."""
+    watermark: datetime | None = None
+    """In force when the batch began."""
+
+
 class StreamStatus(Document):
     """A declared stream, and what is on record about it."""
 
@@ -121,6 +132,10 @@ class StreamStatus(Document):
     asked: Stop | None = None
     batches: tuple[LiveBatch, ...] = ()
     """The newest first."""
+    position: StreamPosition | None = None
+    """Of a stream that others run: where its checkpoint stands. Where ours stand, their batches tell."""
+    unknown: str = ""
+    """Why that is not known."""
     next: str = ""
     """What to type next."""
 
@@ -138,9 +153,17 @@ class StreamStatus(Document):
         return "starting" if self.alive else self.live.state.value
 
 
+_STREAM_LEASE = "stream/"
+
+
 def stream_lease(name: str) -> str:
     """The lease of the process that runs a stream: nobody else may write for it."""
-    return f"stream/{name}"
+    return f"{_STREAM_LEASE}{name}"
+
+
+def stream_of(lease: str) -> str | None:
+    """The stream whose lease that is; None for a lease of something else."""
+    return lease.removeprefix(_STREAM_LEASE) if lease.startswith(_STREAM_LEASE) else None
 
 
 def replay_lease(name: str) -> str:

@@ -55,3 +55,8 @@ class StreamSpec:
     @property
     def dataset(self) -> Dataset:
         return self.pipeline.output
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the checkpoint lies on a disk of this machine, where it can be read and backed up."""
+        return self.checkpoint.startswith("file:") or "://" not in self.checkpoint

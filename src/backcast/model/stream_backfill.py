@@ -57,6 +57,7 @@ def choose(spec: StreamSpec, status: StreamStatus, *, pause: bool) -> tuple[Way,
             hint="stop it yourself, then type this without --pause",
         )
     if pause:
+        _refuse_far(spec, "without --pause the stream runs on, where its live policy lets it")
         return Way.PAUSE, "asked for with --pause"
     if not status.alive and not spec.external:
         return Way.BESIDE, "the stream is not running: there is nothing to pause"
@@ -75,7 +76,17 @@ def choose(spec: StreamSpec, status: StreamStatus, *, pause: bool) -> tuple[Way,
             pass
     if spec.external:
         return Way.BESIDE, "the stream is run by somebody else; if a row of it arrives in the window, publish refuses"
+    _refuse_far(spec, f"set `publish: {{live: freeze}}`, or keep or restage, on pipeline {spec.pipeline.name}")
     return Way.PAUSE, "live policy `fail` would refuse as soon as a row of the stream arrives in the window"
+
+
+def _refuse_far(spec: StreamSpec, instead: str) -> None:
+    """Before anything is stopped: without the copy there is no way back for a stream that is paused."""
+    if not spec.is_local:
+        raise Refused(
+            f"the checkpoint {spec.checkpoint} cannot be backed up from here, so stream {spec.name} is not paused",
+            hint=f"{instead}; or stop it and copy its checkpoint yourself, and type this again",
+        )
 
 
 def unfinished(steps: Iterable[LiveStep]) -> StreamBackfill | None:

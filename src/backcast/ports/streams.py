@@ -25,13 +25,13 @@ class StreamReader(Protocol):
         """None for one that was never started here."""
 
     def batches(self, name: str, limit: int) -> list[LiveBatch]:
-        """The newest first."""
+        """The one that was begun last first, whatever hosts took for the time."""
 
     def steps(self, name: str) -> list[LiveStep]:
         """What commands on the stream have done, oldest first."""
 
     def asked(self, name: str) -> Stop | None:
-        """How the stream was asked to stop since it was started last."""
+        """How the stream was asked to stop since somebody took its lease last."""
 
 
 class StreamStore(StreamReader, Protocol):
@@ -40,8 +40,8 @@ class StreamStore(StreamReader, Protocol):
     def save(self, stream: LiveStream, lease: Lease) -> None:
         """Where the stream stands now."""
 
-    def ask(self, name: str, how: Stop | None) -> None:
-        """Ask the process that runs it to stop; None takes that back."""
+    def ask(self, name: str, how: Stop) -> None:
+        """Ask the process that runs it to stop. Whoever takes the stream's lease next was asked nothing."""
 
     def record(self, batch: LiveBatch, lease: Lease) -> None:
         """The intent of a batch, or more about one. Only the newest are kept."""

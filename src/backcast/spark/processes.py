@@ -38,6 +38,19 @@ def jvm_identity(spark: SparkSession) -> ProcessIdentity:
     return _require(int(jvm.java.lang.ProcessHandle.current().pid()))
 
 
+def ignore_stops(spark: SparkSession) -> None:
+    """From now on the driver JVM does not end when it gets SIGTERM or SIGHUP; it cannot be told to again.
+
+    A service manager signals every process of a service at once: the JVM would stop a query in the middle of a batch
+    that this process lets end. It still ends with this process, which holds its standard input.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    kind = getattr(jvm, "sun.misc.Signal")
+    ignored = getattr(jvm, "sun.misc.SignalHandler").SIG_IGN
+    for name in ("TERM", "HUP"):
+        kind.handle(kind(name), ignored)
+
+
 def identify(pid: int) -> ProcessIdentity | None:
     """The process that has this pid now, or None when none runs. A zombie can do nothing any more: None."""
     started = _started_from_proc(pid) if _PROC.joinpath("self/stat").exists() else _started_from_ps(pid)

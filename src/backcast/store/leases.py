@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, or_, select, update
 
 from backcast.errors import LeaseHeld, StateConflict
+from backcast.model.live import stream_of
 from backcast.model.run import Holder, Lease, lease_name, worker_lease_name
 from backcast.store.dialect import StoreNow
 from backcast.store.engine import Database, now
-from backcast.store.schema import leases, tokens
+from backcast.store.schema import leases, streams, tokens
 
 FENCING = "fencing"
 _KEPT = timedelta(hours=1)
@@ -119,6 +120,10 @@ def _grant(connection: Connection, name: str, holder: Holder, seconds: float) ->
     long_ended = leases.c.expires_at < now(connection) - _KEPT
     connection.execute(delete(leases).where(or_(leases.c.name == name, long_ended)))
     connection.execute(leases.insert().values(_row(lease)))
+    stream = stream_of(name)
+    if stream is not None:
+        # It was asked of whoever held the lease before; what is asked from here on is meant for this one.
+        connection.execute(update(streams).where(streams.c.name == stream).values(asked=""))
     return lease
 
 

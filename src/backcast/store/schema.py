@@ -17,7 +17,7 @@ from sqlalchemy import (
 
 from backcast.store.dialect import Instant
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every schema this code can upgrade from, oldest first; the last is what it works with."""
 
 VERSION_TABLE = "store_version"
@@ -178,8 +178,10 @@ stream_batches = Table(
     Column("batch", BigInteger, primary_key=True, autoincrement=False),
     Column("at", Instant, nullable=False),
     Column("document", Text, nullable=False),
-    Index("stream_batches_by_time", "stream", "at"),
+    Column("number", BigInteger, nullable=False, server_default="0"),
+    Index("stream_batches_in_order", "stream", "number"),
 )
+"""`number` is the order in which they were begun; `at` is what the host that ran them took for the time."""
 
 stream_steps = Table(
     "stream_steps",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, Table, delete, func, select, update
 
 from backcast.errors import StateConflict
 from backcast.model.live import LiveBatch, LiveStep, LiveStream, Stop, stream_lease
@@ -31,8 +31,8 @@ class SqlStreams:
         return None if not found else LiveStream.model_validate_json(found)
 
     def batches(self, name: str, limit: int) -> list[LiveBatch]:
-        newest_first = (stream_batches.c.at.desc(), stream_batches.c.batch.desc())
-        query = select(stream_batches.c.document).where(stream_batches.c.stream == name).order_by(*newest_first)
+        newest_first = stream_batches.c.number.desc()
+        query = select(stream_batches.c.document).where(stream_batches.c.stream == name).order_by(newest_first)
         with self._database.read() as connection:
             return [LiveBatch.model_validate_json(row) for row in connection.execute(query.limit(limit)).scalars()]
 
@@ -52,25 +52,27 @@ class SqlStreams:
             _require(connection, stream.name, lease)
             _put(connection, stream.name, {"document": text(stream.as_json())})
 
-    def ask(self, name: str, how: Stop | None) -> None:
+    def ask(self, name: str, how: Stop) -> None:
         with self._database.write() as connection:
-            _put(connection, name, {"asked": how.value if how else ""})
+            _put(connection, name, {"asked": how.value})
 
     def record(self, batch: LiveBatch, lease: Lease) -> None:
-        """An intent that is recorded again keeps its place in time: it is the same batch."""
+        """More about a batch leaves it in its place; begun anew, it is the newest. No host's clock decides on that."""
         with self._database.write() as connection:
             _require(connection, batch.stream, lease)
-            table, values = stream_batches, {"document": text(batch.as_json()), "at": batch.at}
+            table, values = stream_batches, {"document": text(batch.as_json())}
             same = (table.c.stream == batch.stream, table.c.query_id == batch.query_id, table.c.batch == batch.batch)
-            if not connection.execute(update(table).where(*same).values(values)).rowcount:
-                key = {"stream": batch.stream, "query_id": batch.query_id, "batch": batch.batch}
-                connection.execute(table.insert().values({**key, **values}))
-                _prune(connection, batch.stream)
+            if connection.execute(update(table).where(*same, table.c.at == batch.at).values(values)).rowcount:
+                return
+            key = {"stream": batch.stream, "query_id": batch.query_id, "batch": batch.batch}
+            number = _next_number(connection, table, batch.stream)
+            connection.execute(delete(table).where(*same))
+            connection.execute(table.insert().values({**key, **values, "at": batch.at, "number": number}))
+            _prune(connection, batch.stream)
 
     def step(self, name: str, what: str, **data: Any) -> None:
         with self._database.write() as connection:
-            last = select(func.max(stream_steps.c.number)).where(stream_steps.c.stream == name)
-            number = (connection.execute(last).scalar_one() or 0) + 1
+            number = _next_number(connection, stream_steps, name)
             row = {"stream": name, "number": number, "at": now(connection), "name": what, "data": text(data)}
             connection.execute(stream_steps.insert().values(row))
 
@@ -80,12 +82,18 @@ def _put(connection: Connection, name: str, values: dict[str, str]) -> None:
         connection.execute(streams.insert().values({"name": name, "document": "", "asked": "", **values}))
 
 
+def _next_number(connection: Connection, table: Table, name: str) -> int:
+    """One more than any of that stream: the store has one writer at a time."""
+    last = select(func.max(table.c.number)).where(table.c.stream == name)
+    return (connection.execute(last).scalar_one() or 0) + 1
+
+
 def _prune(connection: Connection, name: str) -> None:
     table = stream_batches
-    oldest = select(table.c.at).where(table.c.stream == name).order_by(table.c.at.desc()).offset(KEPT - 1).limit(1)
-    edge = connection.execute(oldest).scalar_one_or_none()
+    oldest = select(table.c.number).where(table.c.stream == name).order_by(table.c.number.desc())
+    edge = connection.execute(oldest.offset(KEPT - 1).limit(1)).scalar_one_or_none()
     if edge is not None:
-        connection.execute(delete(table).where(table.c.stream == name, table.c.at < edge))
+        connection.execute(delete(table).where(table.c.stream == name, table.c.number < edge))
 
 
 def _require(connection: Connection, name: str, lease: Lease) -> None:

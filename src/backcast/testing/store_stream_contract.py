@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from backcast.errors import StateConflict
+from backcast.errors import LeaseHeld, StateConflict
 from backcast.model.live import LiveBatch, LiveState, LiveStream, Stop, stream_lease
 from backcast.model.log import OffsetRange
 from backcast.store import streams
@@ -73,6 +73,36 @@ class StreamContract:
         assert found[0].lag == 49
         assert [each.batch for each in store.streams.batches("live", 1)] == [4]
 
+    def test_the_newest_batch_is_the_one_that_was_begun_last_whatever_a_host_takes_for_the_time(
+        self, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A stream moves to a host whose clock is behind, and from there goes back by some batches."""
+        monkeypatch.setattr(streams, "KEPT", 3)
+        lease, behind = held(store), FIRST_DAY - timedelta(hours=1)
+        for number in (4, 5):
+            store.streams.record(sample_batch(number, landed=True), lease)
+        for number in (6, 7):
+            store.streams.record(sample_batch(number, at=behind + timedelta(seconds=number)), lease)
+        assert [each.batch for each in store.streams.batches("live", 10)] == [7, 6, 5]
+        store.streams.record(sample_batch(6, at=behind + timedelta(seconds=6), landed=True), lease)
+        assert store.streams.batches("live", 1)[0].batch == 7, "more about a batch leaves it in its place"
+        store.streams.record(sample_batch(5, at=behind), lease)
+        assert [each.batch for each in store.streams.batches("live", 10)] == [5, 7, 6], "begun anew it is the newest"
+
+    def test_who_takes_a_stream_has_been_asked_nothing_yet(self, store: SqlStore) -> None:
+        """What is asked from then on is not lost."""
+        store.streams.ask("live", Stop.BOUNDARY)
+        store.streams.ask("other", Stop.BOUNDARY)
+        lease = held(store)
+        assert (store.streams.asked("live"), store.streams.asked("other")) == (None, Stop.BOUNDARY)
+        store.streams.ask("live", Stop.NOW)
+        with pytest.raises(LeaseHeld):
+            held(store)
+        store.leases.renew(lease, 300)
+        assert store.streams.asked("live") is Stop.NOW
+        store.leases.take_over(lease, sample_holder(), 300)
+        assert store.streams.asked("live") is None
+
     def test_only_who_holds_the_lease_writes_for_a_stream(self, store: SqlStore) -> None:
         lease = held(store)
         other = store.leases.take_over(lease, sample_holder(), 300)
@@ -85,13 +115,12 @@ class StreamContract:
         assert store.streams.batches("live", 10) == []
 
     def test_anyone_can_ask_a_stream_to_stop(self, store: SqlStore) -> None:
+        lease = held(store)
         assert store.streams.asked("live") is None
         store.streams.ask("live", Stop.BOUNDARY)
         assert (store.streams.asked("live"), store.streams.stream("live")) == (Stop.BOUNDARY, None)
-        store.streams.save(sample_stream(), held(store))
+        store.streams.save(sample_stream(), lease)
         assert store.streams.asked("live") is Stop.BOUNDARY
-        store.streams.ask("live", None)
-        assert store.streams.asked("live") is None
 
     def test_steps_of_a_command_are_kept_in_order(self, store: SqlStore) -> None:
         for name in ("begun", "stopped"):

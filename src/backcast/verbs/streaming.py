@@ -19,6 +19,7 @@ from backcast.model.live import (
 from backcast.ports.streams import LiveHost, Position
 from backcast.run.lease import acquire
 from backcast.spark.gateway import jvm_errors
+from backcast.verbs.standing import standing
 from backcast.verbs.themed import Verbs
 
 if TYPE_CHECKING:
@@ -65,7 +66,6 @@ class StreamingVerbs(Verbs):
         with lease:
             # Again: a full replay may have stopped the stream while Spark started.
             refuse_between(world.stream_reader().steps(name))
-            world.store().streams.ask(name, None)
             self._run(spec, lease, once=once, accept=accept_checkpoint, asked=asked, on_progress=on_progress)
         return self.stream_status(name)
 
@@ -198,9 +198,10 @@ class StreamingVerbs(Verbs):
         return status
 
     def stream_status(self, name: str, *, batches: int = _SHOWN) -> StreamStatus:
-        """Where the stream stands, from the store alone."""
+        """Where the stream stands, from the store alone; of one that others run, from its checkpoint."""
         spec, reader = self.world.stream(name), self.world.stream_reader()
         lease = self.world.reader().holder(stream_lease(name))
+        position, unknown = standing(spec) if spec.external else (None, "")
         found = StreamStatus(
             name=name,
             pipeline=spec.pipeline.name,
@@ -214,6 +215,8 @@ class StreamingVerbs(Verbs):
             alive=lease is not None and self.world.alive(lease.holder),
             asked=reader.asked(name),
             batches=tuple(reader.batches(name, batches)),
+            position=position,
+            unknown=unknown,
         )
         return found.model_copy(update={"next": _next(found)})
 
@@ -225,7 +228,9 @@ class StreamingVerbs(Verbs):
 def _next(status: StreamStatus) -> str:
     """What to type next; empty when there is nothing to do."""
     match status.state:
-        case "external" | "starting" | "stopping":
+        case "external":
+            return "" if status.position is None else f"backcast stream lag {status.name}"
+        case "starting" | "stopping":
             return ""
         case "running":
             return f"backcast stream stop {status.name}"

@@ -21,7 +21,7 @@ from backcast.cli.render.layout import (
     text,
 )
 from backcast.cli.render.words import ago, count, duration, moment, number
-from backcast.model.live import LiveBatch, StreamStatus
+from backcast.model.live import LiveBatch, StreamPosition, StreamStatus
 from backcast.model.stream_backfill import StreamBackfill
 
 _STYLES = {
@@ -45,7 +45,7 @@ def render_stream(status: StreamStatus, now: datetime) -> RenderableType:
         ("by", [text(f"pipeline {status.pipeline}" + ("" if live is None else f" {live.version}"))]),
         ("checkpoint", [text(status.checkpoint)]),
         ("process", _process(status)),
-        ("position", _position(status)),
+        ("position", _position(status, now)),
         ("why", [text((live.detail, BAD))] if live is not None and live.detail and status.state == "failed" else []),
     ]
     return page(head, blocks(rows), _batches(status.batches, now), _next(status))
@@ -70,8 +70,10 @@ def _process(status: StreamStatus) -> list[RenderableType]:
     return [text(f"{holder.owner} ({holder.process})" + ("" if status.alive else ", which is gone"))]
 
 
-def _position(status: StreamStatus) -> list[RenderableType]:
-    """Behind the newest batch that landed."""
+def _position(status: StreamStatus, now: datetime) -> list[RenderableType]:
+    """Behind the newest batch that landed, or that the checkpoint of somebody else's stream has committed."""
+    if status.external:
+        return _outside(status.position, status.unknown, now)
     batch = next((each for each in status.batches if each.landed), None)
     if batch is None:
         return []
@@ -81,6 +83,16 @@ def _position(status: StreamStatus) -> list[RenderableType]:
     if batch.watermark is not None:
         lines.append(text(f"watermark {moment(batch.watermark)}"))
     return lines
+
+
+def _outside(found: StreamPosition | None, unknown: str, now: datetime) -> list[RenderableType]:
+    if found is None:
+        return [text(("not known: ", CAREFUL), unknown)] if unknown else []
+    ends = ", ".join(f"{partition}={end}" for partition, end in sorted(found.ends.items()))
+    told: list[RenderableType] = [
+        text(f"batch {found.batch}: {ends}, begun {ago(found.begun, now)}, by its checkpoint")
+    ]
+    return told if found.watermark is None else [*told, text(f"watermark {moment(found.watermark)}")]
 
 
 def _batches(batches: Sequence[LiveBatch], now: datetime) -> RenderableType | None:
@@ -115,11 +127,13 @@ def render_streams(found: Sequence[StreamStatus], now: datetime) -> RenderableTy
     table = columns(*names, right=frozenset({"BATCH", "LAG"}), shrink=frozenset({"DATASET"}))
     for each in found:
         batch = each.batches[0] if each.batches else None
+        outside = each.position
+        changed = outside.begun if outside else each.live.changed_at if each.live else None
         table.add_row(
             text((each.name, STRONG)),
             text((each.state, _STYLES[each.state])),
-            text((ago(each.live.changed_at, now) if each.live else "", QUIET)),
-            "" if batch is None else str(batch.batch),
+            text((ago(changed, now) if changed else "", QUIET)),
+            str(outside.batch) if outside else "" if batch is None else str(batch.batch),
             number(batch.lag) if batch is not None and batch.log_end else "",
             text(each.topic),
             flexible(text(each.dataset)),
