@@ -24,7 +24,7 @@ from backcast.streams.checkpoint import backup as backing_up
 from backcast.streams.checkpoint.change import Checks
 from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.difference import difference
-from backcast.streams.checkpoint.folder import Checkpoint, local_folder
+from backcast.streams.checkpoint.folder import Checkpoint, is_local, is_same_folder, local_folder
 from backcast.streams.checkpoint.fork import fork_at_batch, fork_at_offsets, refuse_inexact, starts_after
 from backcast.streams.checkpoint.history import history
 from backcast.streams.checkpoint.life import refuse_running
@@ -173,8 +173,8 @@ class CheckpointVerbs(Verbs, CheckpointReading):
             return local_folder(streams[name].checkpoint), streams[name]
         folder = local_folder(name)
         for each in streams.values():
-            if "://" not in each.checkpoint and local_folder(each.checkpoint) == folder:
-                return folder, each
+            if is_local(each.checkpoint) and is_same_folder(local_folder(each.checkpoint), folder):
+                return local_folder(each.checkpoint), each
         if not folder.exists() and "/" not in name:
             known = ", ".join(streams) or "none"
             raise UnknownName(f"{name!r} is neither a folder nor a declared stream", hint=f"streams are: {known}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import cached_property
@@ -112,16 +113,32 @@ class Checkpoint:
             raise Garbled("unreadable", f"it cannot be read: {error.strerror}") from error
 
 
+def is_local(folder: str) -> bool:
+    """Whether an address is one of a disk of this machine."""
+    return folder.startswith(_LOCAL) or "://" not in folder
+
+
 def local_folder(folder: str | Path) -> Path:
-    """Raises InvalidRequest for an address of elsewhere."""
+    """The folder itself, however it is spelled: no `..` is in it, and no link leads there.
+
+    Raises InvalidRequest for an address of elsewhere.
+    """
     text = str(folder)
     for prefix in _LOCAL:
         if text.startswith(prefix):
-            return Path(text.removeprefix(prefix)).absolute()
-    if "://" in text:
+            return Path(os.path.realpath(text.removeprefix(prefix)))
+    if not is_local(text):
         hint = "copy the checkpoint here and name the copy"
         raise InvalidRequest(f"{text}: only checkpoints on a disk of this machine can be read", hint=hint)
-    return Path(text).expanduser().absolute()
+    return Path(os.path.realpath(Path(text).expanduser()))
+
+
+def is_same_folder(one: Path, other: Path) -> bool:
+    """Also where the disk has two names for it: letters of either case, or a folder that is mounted twice."""
+    try:
+        return one == other or one.samefile(other)
+    except OSError:
+        return False
 
 
 def start_of(file: Path) -> str:
