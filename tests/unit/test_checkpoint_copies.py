@@ -146,7 +146,7 @@ def test_an_exchange_that_was_interrupted_is_told(tmp_path: Path) -> None:
 
 
 def test_a_batch_is_found_by_number_watermark_and_offset(tmp_path: Path) -> None:
-    checkpoint = Checkpoint.at(new_checkpoint(tmp_path / "checkpoint", planned=1))
+    checkpoint = Checkpoint.at(new_checkpoint(tmp_path / "checkpoint", planned=1, watermark=True), told=0)
     day = datetime.fromtimestamp(DAY / 1000, UTC)
 
     def at(seconds: float, delay: float = 0) -> int:
@@ -173,7 +173,7 @@ def test_a_batch_is_found_by_number_watermark_and_offset(tmp_path: Path) -> None
             find_batch(checkpoint, point)
     write(checkpoint.root / "offsets/3", "v1")
     with pytest.raises(Refused, match="cannot go on after batch 3") as refused:
-        find_batch(Checkpoint.at(checkpoint.root), Point(batch=3))
+        find_batch(Checkpoint.at(checkpoint.root, told=0), Point(batch=3))
     assert refused.value.hint == "batch 2 is whole: --to-batch 2"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import Conflict, LeaseHeld
+from backcast.errors import Conflict, LeaseHeld, Refused
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
 from backcast.run.lease import acquire
+from backcast.testing.store_stream_contract import held, sample_batch
 from backcast.verbs.checkpoints import SinkChoice, Where
-from tests.unit.checkpoints import new_checkpoint
+from tests.unit.checkpoints import QUERY, new_checkpoint
 from tests.unit.test_checkpoint_copies import bytes_of
 from tests.unit.test_config_streams import _GOOD, _STREAM
 
@@ -92,6 +94,33 @@ def test_a_stream_that_is_declared_by_an_address_is_known_by_its_folder(root: Pa
     control = ControlPlane(Wiring(load_project(root / "shop", environ={})))
     assert control.checkpoint_inspect("elsewhere/live").stream == "live"
     control.world.close()
+
+
+def test_what_spark_told_of_a_stream_that_ran_here_shows_which_state_is_gone(root: Path, control: ControlPlane) -> None:
+    """Of copies, too; and a checkpoint whose id cannot be read is known by its folder."""
+    streams, folder = control.world.store().streams, root / "shop/.checkpoints/live"
+    shutil.rmtree(folder)
+    new_checkpoint(folder, watermark=True)
+    control.checkpoint_backup("live", to=str(root / "copy"))
+    assert {each.kind for each in control.checkpoint_verify("live").damages} == {"state-unknown"}
+    lease = held(control.world.store())
+    for operators, kinds in ((2, {"state-missing"}), (0, set())):
+        streams.record(sample_batch(5, query_id=QUERY, operators=operators), lease)
+        for name in ("live", str(root / "copy")):
+            assert {each.kind for each in control.checkpoint_verify(name).damages} == kinds
+    (folder / "metadata").unlink()
+    assert {each.kind for each in control.checkpoint_verify("live").damages} == {"metadata-missing"}
+
+
+def test_offsets_do_not_begin_a_query_without_its_state_unless_that_is_wanted(
+    root: Path, control: ControlPlane
+) -> None:
+    folder, at = new_checkpoint(root / "foreign", watermark=True), Where(offset="0=20,1=20")
+    with pytest.raises(Refused, match="there is no state, though the query has a watermark"):
+        control.checkpoint_fork(str(folder), str(root / "fork"), at, sink=UNCHECKED)
+    for number, told in enumerate(({"fresh_state": True}, {"stateless": True})):
+        made = control.checkpoint_fork(str(folder), str(root / f"fork-{number}"), at, sink=UNCHECKED, **told)
+        assert made.batch is None
 
 
 @pytest.mark.parametrize("change", [rewound, restored])

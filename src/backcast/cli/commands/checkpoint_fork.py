@@ -5,7 +5,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from backcast.cli.checkpoints import NO_SINK, POINT, CheckpointName, SinkOptions, absolute, change
+from backcast.cli.checkpoints import (
+    AS_IT_IS,
+    NO_SINK,
+    POINT,
+    CheckpointName,
+    SinkOptions,
+    StateOptions,
+    absolute,
+    change,
+)
 from backcast.cli.options import DEFAULTS, Common
 
 
@@ -23,10 +32,11 @@ def checkpoint_fork(
         str | None,
         Parameter(metavar="0=123,1=50", group=POINT, help="At these offsets, one for each partition."),
     ] = None,
-    fresh_state: Annotated[bool, Parameter(group=POINT, help="Begin there with batch 0 and no state.")] = False,
+    state: StateOptions = AS_IT_IS,
     sink: SinkOptions = NO_SINK,
     common: Common = DEFAULTS,
 ) -> None:
     """Make a new checkpoint, a new query, out of another."""
-    given = {"to": absolute(to), "batch": at_batch, "before": before, "offset": offset, "fresh_state": fresh_state}
+    where = {"to": absolute(to), "batch": at_batch, "before": before, "offset": offset}
+    given = {**where, "fresh_state": state.fresh_state, "stateless": state.stateless}
     change(common, "checkpoint-fork", "loading the state", checkpoint, sink, **given)

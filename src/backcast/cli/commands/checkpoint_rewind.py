@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from backcast.cli.checkpoints import NO_SINK, POINT, CheckpointName, SinkOptions, Stopped, change
+from backcast.cli.checkpoints import NO_SINK, POINT, CheckpointName, SinkOptions, Stateless, Stopped, change
 from backcast.cli.options import DEFAULTS, Common
 
 
@@ -22,9 +22,10 @@ def checkpoint_rewind(
         Parameter(metavar="0=123", group=POINT, help="After the newest batch that ends at or before these offsets."),
     ] = None,
     stopped: Stopped = False,
+    stateless: Stateless = False,
     sink: SinkOptions = NO_SINK,
     common: Common = DEFAULTS,
 ) -> None:
     """Let a stream go on after an earlier batch."""
-    given = {"batch": to_batch, "before": before, "offset": offset, "stopped": stopped}
+    given = {"batch": to_batch, "before": before, "offset": offset, "stopped": stopped, "stateless": stateless}
     change(common, "checkpoint-rewind", "loading the state", checkpoint, sink, **given)

@@ -16,16 +16,19 @@ from backcast.streams.checkpoint.state_files import Operator, operators_of
 _LOCAL = ("file://", "file:")
 _BATCH = re.compile(r"\d{1,18}", re.ASCII)
 _Read = TypeVar("_Read")
+Told = int | None
+"""How many operators of the query keep state, by whoever saw it run. None: only the files can tell."""
 
 
 class Checkpoint:
     """One look at a folder: what was listed is remembered, so a look at a running stream may find files gone."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, told: Told = None) -> None:
         self.root = root
+        self.told = told
 
     @staticmethod
-    def at(folder: str | Path) -> Checkpoint:
+    def at(folder: str | Path, told: Told = None) -> Checkpoint:
         """Raises InvalidRequest when it is no folder of this machine, or no checkpoint."""
         root = local_folder(folder)
         waiting = root.parent / f".{root.name}.backcast-ready"
@@ -36,7 +39,7 @@ class Checkpoint:
             hint = "name the folder that the query has as checkpointLocation, or a declared stream"
             said = "is no checkpoint: it has neither `metadata` nor `offsets`" if root.exists() else "does not exist"
             raise InvalidRequest(f"{root} {said}", hint=hint)
-        return Checkpoint(root)
+        return Checkpoint(root, told)
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
