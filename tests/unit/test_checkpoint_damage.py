@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from backcast.streams.checkpoint.folder import Checkpoint
 from backcast.streams.checkpoint.fork import fork_at_batch
 from backcast.streams.checkpoint.history import history
 from backcast.streams.checkpoint.look import inspect
+from backcast.streams.checkpoint.point import Point, find_batch
 from backcast.streams.checkpoint.rewind import rewind
 from tests.unit.checkpoints import DAY, commit, new_checkpoint, offsets, write
 from tests.unit.test_checkpoint_copies import NOW, bytes_of
@@ -37,6 +39,11 @@ def gone(*files: str) -> Spoil:
 
 def holds(file: str, content: str | bytes) -> Spoil:
     return lambda root: write(root / file, content)
+
+
+def bare(file: Path, ends: dict[str, dict[str, int]]) -> None:
+    """Edited by hand, with no checksum that could tell."""
+    file.write_text(offsets(ends))
 
 
 CASES: dict[str, tuple[Spoil, set[tuple[str, str, Severity]], int | None]] = {
@@ -80,6 +87,31 @@ CASES: dict[str, tuple[Spoil, set[tuple[str, str, Severity]], int | None]] = {
     "an old commit that was edited": (
         lambda root: (root / "commits/1").write_text(commit(7)),
         {("changed", "commits/1", H)},
+        4,
+    ),
+    "offsets that go back, without a checksum": (
+        lambda root: (gone("offsets/4")(root), bare(root / "offsets/4", {"orders": {"0": 50, "1": 35}})),
+        {("offsets-out-of-step", "offsets/4", S)},
+        3,
+    ),
+    "a partition that is gone": (
+        lambda root: (gone("offsets/4")(root), bare(root / "offsets/4", {"orders": {"0": 50}})),
+        {("offsets-out-of-step", "offsets/4", S)},
+        3,
+    ),
+    "another topic": (
+        lambda root: (gone("offsets/4")(root), bare(root / "offsets/4", {"returns": {"0": 50, "1": 50}})),
+        {("offsets-out-of-step", "offsets/4", S)},
+        3,
+    ),
+    "offsets that went back long ago": (
+        lambda root: (gone("offsets/2")(root), bare(root / "offsets/2", {"orders": {"0": 1, "1": 30}})),
+        {("offsets-out-of-step", "offsets/2", H)},
+        4,
+    ),
+    "a partition that was added": (
+        lambda root: write(root / "offsets/4", offsets({"orders": {"0": 50, "1": 50, "2": 7}})),
+        set(),
         4,
     ),
     "a folder in the place of offsets": (
@@ -218,3 +250,37 @@ def test_a_sum_over_everything_has_one_partition_whatever_is_written_down(tmp_pa
     assert verify(Checkpoint.at(root)).sound
     shutil.rmtree(root / "state/0/_metadata")
     assert verify(Checkpoint.at(root)).sound
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "what"),
+    [
+        ("offsets/4", "v3\n{}\n{}", "offsets v3 is newer than v1, v2, which this version reads"),
+        ("commits/4", "v4\n{}", "commits v4 is newer than v1, v2, v3, which this version reads"),
+        (
+            "state/0/0/_metadata/schema",
+            schema("shop", version="v3"),
+            "the schema of the state, v3, is newer than v1, v2, which this version reads",
+        ),
+        (
+            "state/0/_metadata/metadata",
+            metadata(0, version="v3"),
+            "the metadata of the operator, v3, is newer than v1, v2, which this version reads",
+        ),
+        (
+            "state/0/_metadata/v3/0",
+            "v3\n{}",
+            "the metadata of the operator, v3, is newer than v1, v2, which this version reads",
+        ),
+    ],
+)
+def test_what_a_newer_spark_wrote_is_named_and_nothing_goes_on_by_it(
+    tmp_path: Path, file: str, content: str | bytes, what: str
+) -> None:
+    root = with_state(tmp_path / "checkpoint", operators=1)
+    write(root / file, content)
+    found = verify(Checkpoint.at(root))
+    assert [each.severity for each in found.damages] == [U]
+    assert what in found.damages[0].what
+    with pytest.raises(Refused, match=what.replace("(", ".")):
+        rewind(root, partial(find_batch, point=Point(batch=4)), Checks(lambda *_: (), lambda *_: None), NOW)

@@ -77,6 +77,25 @@ def test_a_watermark_without_state_is_no_sound_checkpoint_unless_somebody_says_s
     assert dispatch(["checkpoint", "verify", "marked", "--stateless"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("v3\n{}\n{}", "offsets/4: offsets v3 is newer than v1, v2, which this version reads"),
+        ("v1\n{nope", "offsets/4: it is not JSON"),
+    ],
+)
+def test_a_position_that_cannot_be_read_is_not_called_the_start(
+    here: Path, capsys: pytest.CaptureFixture[str], content: str, why: str
+) -> None:
+    (here / "marked/offsets/4").write_text(content)
+    assert dispatch(["checkpoint", "inspect", "marked"]) == 3
+    out = " ".join(capsys.readouterr().out.split())
+    assert "position not known" in out
+    assert f"unreadable {why}" in out
+    assert dispatch(["checkpoint", "inspect", "marked", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["unreadable"] == [why]
+
+
 def test_a_backup_is_compared_with_its_checkpoint_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert dispatch(["checkpoint", "backup", "checkpoint", "--to", "monday"]) == 0
     out = capsys.readouterr().out

@@ -80,6 +80,8 @@ class Inspection(Document):
     formats: dict[str, str]
     """Versions of the log formats that are in use."""
     last_written: datetime | None
+    unreadable: tuple[str, ...] = ()
+    """Why files cannot be read that would tell position or watermark: what is missing above is not known."""
     damages: int
 
 

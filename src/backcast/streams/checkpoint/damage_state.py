@@ -36,6 +36,8 @@ class StateDamages:
         found = [*lost_state(self._checkpoint, commit), *self._schemas()]
         told = {each.file for each in found}
         for operator in self._checkpoint.operators:
+            if operator.newer:
+                found.append(self._newer(f"state/{operator.number}/_metadata", operator.newer))
             for store in operator.stores:
                 if store.files or f"state/{store.operator}/{store.partition}" not in told:
                     found += self._store(operator, store, version, commit)
@@ -51,6 +53,9 @@ class StateDamages:
                 check_schema(file)
                 _refuse_changed(file)
             except (Unsound, OSError) as error:
+                if isinstance(error, Unsound) and error.kind == "newer":
+                    yield self._newer(str(file.relative_to(self._checkpoint.root)), str(error))
+                    continue
                 yield Damage(
                     kind="state-schema",
                     file=str(file.relative_to(self._checkpoint.root)),
@@ -59,6 +64,16 @@ class StateDamages:
                     at_restart="the first batch fails: the schema of its state cannot be read, or is another one",
                     remedy="remove it and the checksum beside it: Spark writes it anew",
                 )
+
+    def _newer(self, file: str, what: str) -> Damage:
+        return Damage(
+            kind="state-newer",
+            file=file,
+            severity=Severity.UNKNOWN,
+            what=what,
+            at_restart="only a Spark that writes this version can say",
+            remedy="use a release of backcast that knows it",
+        )
 
     def _store(self, operator: Operator, store: Store, version: int, commit: Committed | None) -> list[Damage]:
         ids = () if commit is None else commit.state_ids.get(str(operator.number), ())

@@ -14,6 +14,7 @@ from backcast.streams.checkpoint.damage import is_whole
 from backcast.streams.checkpoint.damage_state import StateDamages
 from backcast.streams.checkpoint.folder import Checkpoint
 from backcast.streams.checkpoint.lost_state import STATE_UNKNOWN
+from backcast.streams.checkpoint.out_of_step import step_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ def _log_problem(checkpoint: Checkpoint, batch: int) -> str:
             return f"{name}/{batch}: {error}"
         if fits_checksum(checkpoint.root / name / str(batch)) is False:
             return f"{name}/{batch}: it does not fit the checksum beside it"
-    return ""
+    what = step_back(checkpoint, batch)
+    return f"offsets/{batch}: {what} of batch {batch - 1}" if what else ""
 
 
 def _before(checkpoint: Checkpoint, moment: datetime, delay: timedelta) -> int:
