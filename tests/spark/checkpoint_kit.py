@@ -143,3 +143,23 @@ def bytes_of(root: Path) -> dict[str, bytes]:
 
 def files_below(root: Path, pattern: str, keep: Callable[[Path], bool] = lambda _: True) -> Iterator[Path]:
     return (each for each in sorted(root.glob(pattern)) if each.is_file() and keep(each))
+
+
+def as_after_a_kill(made: Made) -> int:
+    """The newest batch is planned and not committed; its number. A restart runs it again."""
+    last = max(int(each.name) for each in files_below(made.path, "commits/[0-9]*"))
+    for file in ("commits/{}", "commits/.{}.crc"):
+        (made.path / file.format(last)).unlink()
+    return last
+
+
+def restarts(lab: Lab, kind: str, made: Made, batch: int) -> str:
+    """What becomes of the batch: it comes out `right`, as before, or `wrong`; or the query `fails`."""
+    from pyspark.errors import PySparkException
+
+    expected = sorted(made.given.pop(batch))
+    try:
+        lab.run(kind, made)
+    except PySparkException:
+        return "fails"
+    return "right" if sorted(made.given.get(batch, [])) == expected else "wrong"

@@ -203,6 +203,14 @@ def test_what_the_sink_does_follows_from_what_the_table_remembers() -> None:
     assert told(last=5, next_batch=4, new=True) == SinkOutcome.DUPLICATE
     assert told(last=5, next_batch=6, again=0, new=True) == SinkOutcome.APPLY
     assert told(last=None, next_batch=4, empty=True) == SinkOutcome.APPLY
+    own = SinkMemory("lake.shop.daily", TableFormat.ICEBERG, False, 5, stream="live")
+    refused = predict(own, 4, 2, new_id=False)
+    assert refused.outcome == SinkOutcome.REFUSE
+    assert "batch 5 of stream live, which does not start at batch 4" in refused.reason
+    with pytest.raises(Refused, match="does not start at batch 5 unless with the offsets that 5 has there") as told_so:
+        refuse_skip(predict(own, 5, 1, new_id=False))
+    assert "backcast stream recover live" in told_so.value.hint
+    assert predict(own, 6, 0, new_id=False).outcome == SinkOutcome.APPLY
     memory = SinkMemory("lake.shop.daily", TableFormat.ICEBERG, False, 5, "77")
     with pytest.raises(Refused, match="batches 4 to 5 are in the table") as refused:
         refuse_skip(predict(memory, 4, 2, new_id=False))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import Conflict, LeaseHeld, Refused
+from backcast.errors import Conflict, InvalidRequest, LeaseHeld, Refused
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
 from backcast.run.lease import acquire
@@ -110,6 +110,22 @@ def test_what_spark_told_of_a_stream_that_ran_here_shows_which_state_is_gone(roo
             assert {each.kind for each in control.checkpoint_verify(name).damages} == kinds
     (folder / "metadata").unlink()
     assert {each.kind for each in control.checkpoint_verify("live").damages} == {"metadata-missing"}
+
+
+def test_a_moment_needs_the_delay_of_the_watermark(root: Path, control: ControlPlane) -> None:
+    folder = str(new_checkpoint(root / "foreign", watermark=True))
+
+    def forked(to: str, name: str = folder, delay: str | None = None) -> int | None:
+        where = Where(before="2026-01-01T00:00:40", delay=delay)
+        return control.checkpoint_fork(name, str(root / to), where, sink=UNCHECKED, stateless=True).batch
+
+    with pytest.raises(InvalidRequest, match="how far the watermark of the query stays behind its newest row"):
+        forked("none")
+    with pytest.raises(InvalidRequest, match="--delay: 'soon' is not a duration"):
+        forked("none", delay="soon")
+    assert (forked("at-once", delay="0s"), forked("later", delay="10s")) == (3, 2)
+    with pytest.raises(Refused, match="the query has no watermark to go by"):
+        forked("declared", name="live")
 
 
 def test_offsets_do_not_begin_a_query_without_its_state_unless_that_is_wanted(

@@ -45,6 +45,26 @@ NO_SINK = SinkOptions()
 
 @Parameter(name="*", group=POINT)
 @dataclass(frozen=True, slots=True)
+class MomentOptions:
+    """A moment of event time, and how far the query's watermark stays behind the newest row."""
+
+    before: Annotated[
+        str | None,
+        Parameter(
+            metavar="TIME", help="After the newest batch whose watermark, and the delay, lie before this moment."
+        ),
+    ] = None
+    delay: Annotated[
+        str | None,
+        Parameter(metavar="10m", help="Of the query's watermark, as its code has it; a declared one says so itself."),
+    ] = None
+
+
+NO_MOMENT = MomentOptions()
+
+
+@Parameter(name="*", group=POINT)
+@dataclass(frozen=True, slots=True)
 class StateOptions:
     """What is known, or wanted, of the state of a fork."""
 
@@ -96,7 +116,7 @@ def performed(control: Any, verb: str, given: dict[str, Any]) -> Any:
     from backcast.verbs.checkpoints import SinkChoice, Where
 
     name, sink = given["checkpoint"], SinkChoice(given["sink"], given["unchecked"])
-    where = Where(given.get("batch"), given.get("before"), given.get("offset"))
+    where = Where(given.get("batch"), given.get("before"), given.get("offset"), given.get("delay"))
     match verb:
         case "checkpoint-restore":
             return control.checkpoint_restore(name, given["backup"], sink=sink, stopped=given["stopped"])

@@ -177,6 +177,8 @@ class SinkOutcome(StrEnum):
     APPLY = "apply"
     SKIP = "skip"
     DUPLICATE = "duplicate"
+    REFUSE = "refuse"
+    """A stream that Backcast runs does not start: its batches are in the table."""
 
 
 class SinkPrediction(Document):

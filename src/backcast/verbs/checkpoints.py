@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ from backcast.streams.checkpoint.point import Point, find_batch
 from backcast.streams.checkpoint.proof import prove_state
 from backcast.streams.checkpoint.restore import restore
 from backcast.streams.checkpoint.rewind import rewind
-from backcast.streams.checkpoint.sink import predict, refuse_skip, remembered
+from backcast.streams.checkpoint.sink import as_its_stream_sees_it, predict, refuse_skip, remembered
 from backcast.verbs.themed import Verbs
 
 if TYPE_CHECKING:
@@ -56,11 +56,13 @@ _BATCHES_LOOKED_AT = 50
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where a stream is to go on. `before` and `offset` are as people write them."""
+    """Where a stream is to go on. `before`, `offset` and `delay` are as people write them."""
 
     batch: int | None = None
     before: str | None = None
     offset: str | None = None
+    delay: str | None = None
+    """How far the query's watermark stays behind the newest row; None: as the stream declares it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +236,15 @@ class CheckpointVerbs(Verbs, CheckpointReading):
             found = parse_position(where.offset, _topics(checkpoint))
             offsets = {partition: offset for each in found.values() for partition, offset in each.items()}
         before = None if where.before is None else parse_instant(where.before, "UTC")
-        point = Point(where.batch, before, offsets=offsets)
-        if stream is not None and stream.watermark is not None:
-            point = Point(where.batch, before, stream.watermark.delay, offsets)
-        return find_batch(checkpoint, point)
+        declared = None if stream is None or stream.watermark is None else stream.watermark.delay
+        delay = declared if where.delay is None else _duration(where.delay)
+        if before is not None and delay is None:
+            raise InvalidRequest(
+                "nobody says how far the watermark of the query stays behind its newest row: what is later than that"
+                " moment may have been read before the watermark came there",
+                hint="add --delay, as `withWatermark` of the query has it, or declare the stream with its `watermark`",
+            )
+        return find_batch(checkpoint, Point(where.batch, before, delay or timedelta(), offsets))
 
     def _checkpoint_checks(self, root: Path, stream: StreamSpec | None, sink: SinkChoice, *, new_id: bool) -> Checks:
         dataset = sink.dataset or (None if stream is None else stream.dataset.name)
@@ -253,9 +260,11 @@ class CheckpointVerbs(Verbs, CheckpointReading):
             if relation is None:
                 return None
             about = known_id or query_id if new_id else query_id
-            name = None if stream is None else stream.name
-            spark = self.world.spark()
-            memory = remembered(spark, relation.table, relation.format, about, name, next_batch - 1)
+            spark, names = self.world.spark(), self.world.streams()
+            memory = remembered(spark, relation.table, relation.format, about, names, next_batch - 1)
+            if stream is not None and not stream.external and stream.dataset.table == relation.table:
+                newest = self.world.live_target(stream).newest(stream.name, about, None)
+                memory = as_its_stream_sees_it(memory, stream.name, newest)
             return refuse_skip(predict(memory, next_batch, again, new_id=new_id))
 
         def proven(candidate: Checkpoint, batch: int) -> tuple[str, ...]:
@@ -304,6 +313,15 @@ def operators_on_record(world: World, checkpoint: Checkpoint) -> int | None:
 
 def _of(changed: Change, stream: StreamSpec | None) -> Change:
     return changed if stream is None else changed.model_copy(update={"stream": stream.name})
+
+
+def _duration(text: str) -> timedelta:
+    from backcast.model.time import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InvalidRequest(f"--delay: {error}") from None
 
 
 def _topics(checkpoint: Checkpoint) -> list[str]:

@@ -7,9 +7,11 @@ from cyclopts import Parameter
 
 from backcast.cli.checkpoints import (
     AS_IT_IS,
+    NO_MOMENT,
     NO_SINK,
     POINT,
     CheckpointName,
+    MomentOptions,
     SinkOptions,
     StateOptions,
     absolute,
@@ -24,10 +26,7 @@ def checkpoint_fork(
     /,
     *,
     at_batch: Annotated[int | None, Parameter(metavar="N", group=POINT, help="After this batch.")] = None,
-    before: Annotated[
-        str | None,
-        Parameter(metavar="TIME", group=POINT, help="After the newest batch whose watermark lies before this moment."),
-    ] = None,
+    moment: MomentOptions = NO_MOMENT,
     offset: Annotated[
         str | None,
         Parameter(metavar="0=123,1=50", group=POINT, help="At these offsets, one for each partition."),
@@ -37,6 +36,7 @@ def checkpoint_fork(
     common: Common = DEFAULTS,
 ) -> None:
     """Make a new checkpoint, a new query, out of another."""
-    where = {"to": absolute(to), "batch": at_batch, "before": before, "offset": offset}
+    where = {"to": absolute(to), "batch": at_batch, "offset": offset}
+    where |= {"before": moment.before, "delay": moment.delay}
     given = {**where, "fresh_state": state.fresh_state, "stateless": state.stateless}
     change(common, "checkpoint-fork", "loading the state", checkpoint, sink, **given)
