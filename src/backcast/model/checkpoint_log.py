@@ -70,6 +70,11 @@ class Planned:
     header: str = field(repr=False, default="{}")
     """The line that holds watermark, time and settings."""
 
+    @property
+    def ends(self) -> dict[str, str]:
+        """Up to where it reads each source. Named sources stand in any order."""
+        return {each.name: each.text for each in self.sources}
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:

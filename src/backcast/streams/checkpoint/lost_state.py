@@ -75,10 +75,8 @@ def _closing_batch(checkpoint: Checkpoint) -> int | None:
     """The newest batch without records: it closed windows."""
     for number in reversed(checkpoint.offsets):
         plan, before = checkpoint.readable_plan(number), checkpoint.readable_plan(number - 1)
-        if plan is not None and before is not None:
-            ends = [[(each.name, each.text) for each in one.sources] for one in (before, plan)]
-            if ends[0] == ends[1]:
-                return number
+        if plan is not None and before is not None and plan.ends == before.ends:
+            return number
     return None
 
 
