@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Store, Target
     from backcast.ports.comparing import Comparer
     from backcast.ports.rules import RuleCode, RuleEngine
-    from backcast.ports.streams import LiveQuery, StreamReader
+    from backcast.ports.streams import LiveQuery, LiveTarget, StreamReader
 
 
 class Transform(Protocol):
@@ -184,6 +184,9 @@ class World(Protocol):
 
     def live_query(self, stream: StreamSpec) -> LiveQuery:
         """A declared stream, ready to run. Loads user code and starts Spark; touches nothing."""
+
+    def live_target(self, stream: StreamSpec) -> LiveTarget:
+        """The table of a declared stream, as the stream's own process sees it. Starts Spark; loads no user code."""
 
     def policy(self) -> Policy | None:
         """Who must agree to a run, as the project says now; None when it does not say."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 from backcast.errors import Conflict, InvalidRequest, LeaseHeld, Refused
 from backcast.model.checkpoint import SinkOutcome
 from backcast.model.pipeline import TableFormat
+from backcast.ports.streams import LiveWrite
 from backcast.run.lease import acquire
 from backcast.testing.orders import Order, Orders, rows_of, spread
 from backcast.verbs.checkpoints import SinkChoice, Where
+from tests.unit.checkpoints import QUERY, new_checkpoint
 
 SINK, UNCHECKED = SinkChoice(), SinkChoice(unchecked=True)
 ALL = ("2026-01-01", "2026-02-01")
@@ -125,4 +128,46 @@ def test_a_stream_of_ours_is_guarded_by_its_lease_and_a_foreign_one_needs_its_si
         control.checkpoint_rewind(str(foreign), Where(batch=0), sink=SINK, stopped=True)
     moved = control.checkpoint_rewind("live", Where(offset="0=3"), sink=UNCHECKED)
     assert (moved.batch, moved.stream) == (0, "live")
+    control.world.close()
+
+
+@pytest.mark.parametrize("table_format", TableFormat)
+def test_a_stream_of_ours_is_remembered_by_its_table_longer_than_the_history_is(
+    new_orders: Callable[..., Orders], table_format: TableFormat, tmp_path: Path
+) -> None:
+    """Compacted and expired, or its log cleaned: an old backup is no way back, and the start would say so too late."""
+    orders = new_orders(partitions=1, table_format=table_format)
+    declare(orders, external=False)
+    new_checkpoint(orders.root / "checkpoint", batches=2)
+    control = orders.open()
+    backup = control.checkpoint_backup("live", to=str(tmp_path / "old"))
+    new_checkpoint(orders.root / "checkpoint", batches=4)
+    target = control.world.live_target(control.world.stream("live"))
+    rows = orders.spark.table(orders.table).limit(0)
+    row = orders.spark.sql("SELECT 1L id, 'S1' shop, TIMESTAMP'2026-01-01' at, 1.00BD amount, DATE'2026-01-01' day")
+    row = row.withColumn("amount", row.amount.cast("decimal(10,2)")).unionByName(rows)
+    for batch in range(4):
+        target.write(LiveWrite("live", QUERY, batch, f"0={10 * batch}..{10 * batch + 10}", {}), row, lambda: None)
+
+    def refused() -> str:
+        with pytest.raises(Refused, match="has batch 3 of stream live, which does not start at batch 2") as error:
+            control.checkpoint_restore("live", backup.path, sink=SINK)
+        with pytest.raises(Refused, match="has batch 3 of stream live, which does not start at batch 1"):
+            control.checkpoint_rewind("live", Where(batch=0), sink=SINK)
+        return error.value.hint
+
+    assert "backcast stream recover live" in refused()
+    # A copy goes by no stream's name; the commits still name its query.
+    shutil.copytree(orders.root / "checkpoint", tmp_path / "copy")
+    copy, known = str(tmp_path / "copy"), SinkChoice("orders_by_day")
+    with pytest.raises(Refused, match="batches 1 to 3 are in the table under this id"):
+        control.checkpoint_rewind(copy, Where(batch=0), sink=known, stopped=True)
+    if table_format is TableFormat.ICEBERG:
+        name = f"table => '{orders.table.partition('.')[2]}'"
+        orders.spark.sql(f"CALL lake.system.rewrite_data_files({name}, options => map('rewrite-all', 'true'))")
+        before = "older_than => TIMESTAMP'2100-01-01', retain_last => 1"
+        orders.spark.sql(f"CALL lake.system.expire_snapshots({name}, {before})")
+        refused()
+    assert control.checkpoint_inspect("live").committed == 3
+    assert not list(orders.root.glob("checkpoint.before-*"))
     control.world.close()

@@ -162,6 +162,7 @@ def test_windows_close_as_the_watermark_passes_and_state_survives_a_crash(new_or
     status = caught_up(orders)
     assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10}, "late within the watermark counts, beyond it not"
     assert status.batches[0].watermark is not None
+    assert status.batches[0].operators == 1
     _restate_what_is_closed(orders)
     orders.send([Order(901, FIRST + timedelta(days=4))])
     caught_up(orders)

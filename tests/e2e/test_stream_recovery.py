@@ -103,7 +103,12 @@ def test_what_retention_took_is_named_and_state_is_not_thrown_away_unasked(new_o
     _caught_up(orders)
     orders.send(_SENT[20:])
     with closing(orders.open().world) as world:
-        before = ControlPlane(world).stream_recovery("live")
+        control = ControlPlane(world)
+        before = control.stream_recovery("live")
+        shutil.rmtree(Path(before.checkpoint) / "state")
+        lost = control.stream_recovery("live")
+        assert lost.damages == ("state/0: nothing is left of this operator's state",)
+        assert [each.file for each in control.checkpoint_verify("live").damages] == ["state/0"]
     shutil.rmtree(before.checkpoint)
     with pytest.raises(Refused, match="keeps state"):
         _recovered(orders)

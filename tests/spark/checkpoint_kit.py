@@ -32,6 +32,10 @@ STORES = {
         f"{_STATE}rocksdb.changelogCheckpointing.enabled": "false",
     },
 }
+STORES["format 2"] = {**STORES["changelog"], f"{_STATE}checkpointFormatVersion": "2"}
+"""Commits name the files of state."""
+KINDS = {**STORES, "join": STORES["hdfs"], "dedup": STORES["changelog"]}
+"""All that keep state: windows that are counted, in each store; records that meet; seconds that come once."""
 OFTEN = {f"{_STATE}minDeltasForSnapshot": "2"}
 """So that a few batches leave snapshots, which are what a rewind can go wrong by. How often Spark looks: conftest."""
 
@@ -61,7 +65,7 @@ class Lab:
     made: dict[str, Made] = field(default_factory=dict)
 
     def copy(self, kind: str, to: Path) -> Made:
-        """A checkpoint of that kind for a test to spoil; `stateless`, or one of the stores."""
+        """A checkpoint of that kind for a test to spoil; `stateless`, or one of `KINDS`."""
         if kind not in self.made:
             original = Made(self.root / kind)
             self.run(kind, original)
@@ -107,21 +111,33 @@ class Lab:
         from pyspark.sql import functions as F
 
         session = self.spark.newSession()
-        for key, value in {**STORES.get(kind, {}), **(OFTEN if kind in STORES else {})}.items():
+        for key, value in {**KINDS.get(kind, {}), **(OFTEN if kind in KINDS else {})}.items():
             session.conf.set(key, value)
-        records = (
+        records = self._records(session, per_batch)
+        if kind not in KINDS:
+            return records.select("partition", "offset", F.col("key").cast("string").alias("name"))
+        marked = records.withWatermark("timestamp", "10 seconds")
+        if kind == "join":
+            other = self._records(session, per_batch).withWatermark("timestamp", "10 seconds")
+            near = "a.key = b.key AND a.timestamp BETWEEN b.timestamp AND b.timestamp + INTERVAL 5 SECONDS"
+            met = marked.alias("a").join(other.alias("b"), F.expr(near))
+            return met.select("a.partition", "a.offset", F.col("b.offset").alias("other"))
+        if kind == "dedup":
+            sevens = marked.withColumn("seven", F.floor(F.unix_timestamp("timestamp") / 7))
+            return sevens.dropDuplicatesWithinWatermark(["seven"]).select("seven")
+        counted = marked.groupBy(F.window("timestamp", "10 seconds"), "key")
+        return counted.count().select(
+            F.unix_timestamp("window.start").alias("start"), F.col("key").cast("string").alias("name"), "count"
+        )
+
+    def _records(self, session: SparkSession, per_batch: int) -> DataFrame:
+        return (
             session.readStream.format("kafka")
             .option("kafka.bootstrap.servers", self.broker.servers)
             .option("subscribe", TOPIC)
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", per_batch)
             .load()
-        )
-        if kind not in STORES:
-            return records.select("partition", "offset", F.col("key").cast("string").alias("name"))
-        counted = records.withWatermark("timestamp", "10 seconds").groupBy(F.window("timestamp", "10 seconds"), "key")
-        return counted.count().select(
-            F.unix_timestamp("window.start").alias("start"), F.col("key").cast("string").alias("name"), "count"
         )
 
 
@@ -143,3 +159,23 @@ def bytes_of(root: Path) -> dict[str, bytes]:
 
 def files_below(root: Path, pattern: str, keep: Callable[[Path], bool] = lambda _: True) -> Iterator[Path]:
     return (each for each in sorted(root.glob(pattern)) if each.is_file() and keep(each))
+
+
+def as_after_a_kill(made: Made) -> int:
+    """The newest batch is planned and not committed; its number. A restart runs it again."""
+    last = max(int(each.name) for each in files_below(made.path, "commits/[0-9]*"))
+    for file in ("commits/{}", "commits/.{}.crc"):
+        (made.path / file.format(last)).unlink()
+    return last
+
+
+def restarts(lab: Lab, kind: str, made: Made, batch: int) -> str:
+    """What becomes of the batch: it comes out `right`, as before, or `wrong`; or the query `fails`."""
+    from pyspark.errors import PySparkException
+
+    expected = sorted(made.given.pop(batch))
+    try:
+        lab.run(kind, made)
+    except PySparkException:
+        return "fails"
+    return "right" if sorted(made.given.get(batch, [])) == expected else "wrong"

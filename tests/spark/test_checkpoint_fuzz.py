@@ -9,30 +9,24 @@ import pytest
 
 from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.folder import Checkpoint
-from tests.spark.checkpoint_kit import Lab, Made, files_below
+from tests.spark.checkpoint_kit import Lab, as_after_a_kill, files_below, restarts
 
-TRIALS = 5
+TRIALS = 2
+"""What can be named stands in the table of damages; these are for what nobody thought of."""
 
 
 @pytest.mark.parametrize("store", ["hdfs", "changelog", "rocksdb"])
 def test_a_checkpoint_that_is_called_sound_restarts_and_gives_out_what_it_should(
     lab: Lab, tmp_path: Path, store: str
 ) -> None:
-    failures = 0
     for seed in range(TRIALS):
         made = lab.copy(store, tmp_path / f"{store}-{seed}")
-        last = Checkpoint.at(made.path).committed
-        assert last is not None
-        # As after a kill: the restart runs the last batch again, from the state before it.
-        for file in ("commits/{}", "commits/.{}.crc"):
-            (made.path / file.format(last)).unlink()
+        last = as_after_a_kill(made)
         assert verify(Checkpoint.at(made.path)).sound
         told = spoil(made.path, random.Random(f"{store}{seed}"))  # noqa: S311 - damage, not secrets
         found = verify(Checkpoint.at(made.path))
-        right = restarts(lab, store, made, last)
-        failures += not right
+        right = restarts(lab, store, made, last) == "right"
         assert right or not found.sound, told
-    assert failures
 
 
 def spoil(root: Path, chance: random.Random) -> str:
@@ -57,15 +51,3 @@ def spoil(root: Path, chance: random.Random) -> str:
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
             file.write_bytes(data)
     return f"{file} has other bytes"
-
-
-def restarts(lab: Lab, store: str, made: Made, last: int) -> bool:
-    """Whether the last batch comes out as before."""
-    from pyspark.errors import PySparkException
-
-    expected = sorted(made.given.pop(last))
-    try:
-        lab.run(store, made)
-    except PySparkException:
-        return False
-    return sorted(made.given.get(last, [])) == expected

@@ -33,14 +33,16 @@ def commit(watermark: int = 0) -> str:
     return f'v1\n{{"nextBatchWatermarkMs":{watermark}}}'
 
 
-def new_checkpoint(root: Path, batches: int = 5, planned: int = 0) -> Path:
+def new_checkpoint(root: Path, batches: int = 5, planned: int = 0, *, watermark: bool = False) -> Path:
     """Of a query over one topic: each batch takes ten records of each of two partitions, and ten seconds of time."""
+    passed = 10_000 if watermark else 0
+    day = DAY if watermark else 0
     write(root / "metadata", json.dumps({"id": QUERY}))
     write(root / "sources/0/0", b'\0v1\n{"orders":{"0":0,"1":0}}')
     for number in range(batches + planned):
         end = 10 * (number + 1)
-        watermark = DAY + 10_000 * number if number else 0
-        write(root / f"offsets/{number}", offsets({"orders": {"0": end, "1": end}}, watermark))
+        reached = day + passed * number if number else 0
+        write(root / f"offsets/{number}", offsets({"orders": {"0": end, "1": end}}, reached))
         if number < batches:
-            write(root / f"commits/{number}", commit(DAY + 10_000 * (number + 1)))
+            write(root / f"commits/{number}", commit(day + passed * (number + 1)))
     return root

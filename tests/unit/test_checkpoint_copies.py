@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -19,6 +21,8 @@ from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.difference import difference
 from backcast.streams.checkpoint.folder import Checkpoint
 from backcast.streams.checkpoint.fork import fork_at_batch
+from backcast.streams.checkpoint.history import history
+from backcast.streams.checkpoint.look import inspect
 from backcast.streams.checkpoint.point import Point, find_batch
 from backcast.streams.checkpoint.restore import restore
 from backcast.streams.checkpoint.rewind import rewind
@@ -146,7 +150,7 @@ def test_an_exchange_that_was_interrupted_is_told(tmp_path: Path) -> None:
 
 
 def test_a_batch_is_found_by_number_watermark_and_offset(tmp_path: Path) -> None:
-    checkpoint = Checkpoint.at(new_checkpoint(tmp_path / "checkpoint", planned=1))
+    checkpoint = Checkpoint.at(new_checkpoint(tmp_path / "checkpoint", planned=1, watermark=True), told=0)
     day = datetime.fromtimestamp(DAY / 1000, UTC)
 
     def at(seconds: float, delay: float = 0) -> int:
@@ -173,7 +177,7 @@ def test_a_batch_is_found_by_number_watermark_and_offset(tmp_path: Path) -> None
             find_batch(checkpoint, point)
     write(checkpoint.root / "offsets/3", "v1")
     with pytest.raises(Refused, match="cannot go on after batch 3") as refused:
-        find_batch(Checkpoint.at(checkpoint.root), Point(batch=3))
+        find_batch(Checkpoint.at(checkpoint.root, told=0), Point(batch=3))
     assert refused.value.hint == "batch 2 is whole: --to-batch 2"
 
 
@@ -203,7 +207,48 @@ def test_what_the_sink_does_follows_from_what_the_table_remembers() -> None:
     assert told(last=5, next_batch=4, new=True) == SinkOutcome.DUPLICATE
     assert told(last=5, next_batch=6, again=0, new=True) == SinkOutcome.APPLY
     assert told(last=None, next_batch=4, empty=True) == SinkOutcome.APPLY
+    own = SinkMemory("lake.shop.daily", TableFormat.ICEBERG, False, 5, stream="live")
+    refused = predict(own, 4, 2, new_id=False)
+    assert refused.outcome == SinkOutcome.REFUSE
+    assert "batch 5 of stream live, which does not start at batch 4" in refused.reason
+    with pytest.raises(Refused, match="does not start at batch 5 unless with the offsets that 5 has there") as told_so:
+        refuse_skip(predict(own, 5, 1, new_id=False))
+    assert "backcast stream recover live" in told_so.value.hint
+    assert predict(own, 6, 0, new_id=False).outcome == SinkOutcome.APPLY
     memory = SinkMemory("lake.shop.daily", TableFormat.ICEBERG, False, 5, "77")
     with pytest.raises(Refused, match="batches 4 to 5 are in the table") as refused:
         refuse_skip(predict(memory, 4, 2, new_id=False))
     assert "snapshot 77" in refused.value.hint
+
+
+def test_logs_in_the_form_of_newer_sparks_are_read_and_a_query_goes_back_by_them(tmp_path: Path) -> None:
+    """Offsets v2 name their sources, in any order; commits v3 say more about the sink."""
+    root = new_checkpoint(tmp_path / "checkpoint")
+    shutil.rmtree(root / "sources")
+    for number in range(5):
+        end = 10 * (number + 1)
+        header = {"batchWatermarkMs": 0, "batchTimestampMs": DAY, "conf": {}, "sourceMetadataInfo": {}}
+        sources = [f'live:{{"orders":{{"0":{end}}}}}', "files:-", f'hist:{{"old:orders":{{"1":{end}}}}}']
+        lines = ["v2", json.dumps(header), *(reversed(sources) if number % 2 else sources)]
+        write(root / f"offsets/{number}", "\n".join(lines))
+        write(
+            root / f"commits/{number}", 'v3\n{"nextBatchWatermarkMs":0,"stateUniqueIds":{},"sinkMetadataMap":{"0":{}}}'
+        )
+    checkpoint = Checkpoint.at(root)
+    assert verify(checkpoint).sound
+    found = inspect(checkpoint)
+    assert found.formats == {"offsets": "v2", "commits": "v3"}
+    assert {each.source: each.topics for each in found.sources} == {
+        "live": {"orders": {0: 50}},
+        "files": None,
+        "hist": {"old:orders": {1: 50}},
+    }
+    assert find_batch(checkpoint, Point(offsets={0: 25, 1: 39})) == 1
+    assert [each.records for each in history(checkpoint).batches][1:] == [None] * 4, "of files nobody knows the number"
+    shutil.copytree(root, tmp_path / "other")
+    told = (tmp_path / "other/offsets/3").read_text().split("\n")
+    write(tmp_path / "other/offsets/3", "\n".join([*told[:2], *reversed(told[2:])]))
+    assert not difference(checkpoint, Checkpoint.at(tmp_path / "other")).batches
+    assert rewound(root, tmp_path).batch == 2
+    again = Checkpoint.at(root)
+    assert (again.planned, again.committed, verify(again).sound) == (2, 2, True)

@@ -16,6 +16,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     new_checkpoint(tmp_path / "checkpoint", planned=1)
+    new_checkpoint(tmp_path / "marked", planned=1, watermark=True)
     return tmp_path
 
 
@@ -27,8 +28,9 @@ def test_a_checkpoint_at_a_glance_says_what_a_restart_does(here: Path, capsys: p
     assert told["batches"] == "planned 5, committed 4"
     assert told["a"] == "restart runs batch 5 again, with the same offsets"
     assert told["position"] == "orders  0=50, 1=50"
-    assert told["watermark"] == "2026-01-01 00:00:50Z"
-    assert told["state"] == "none"
+    assert (told["watermark"], told["state"]) == ("none", "none")
+    assert dispatch(["checkpoint", "inspect", "marked"]) == 0
+    assert "watermark   2026-01-01 00:00:50Z" in capsys.readouterr().out
 
     assert dispatch(["checkpoint", "inspect", str(here / "checkpoint"), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -63,6 +65,35 @@ def test_verify_ends_with_3_when_damaged_and_names_the_way_out(here: Path, capsy
     assert "Incomplete log file" in out
     assert "batch 3 is the newest that is whole" in out
     assert "backcast checkpoint rewind checkpoint --to-batch 3" in out
+
+
+def test_a_watermark_without_state_is_no_sound_checkpoint_unless_somebody_says_so(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dispatch(["checkpoint", "verify", "marked"]) == 3
+    out = " ".join(capsys.readouterr().out.split())
+    assert "unknown state there is no state, though the query has a watermark" in out
+    assert "if the query keeps no state, say so: --stateless; else restore a backup" in out
+    assert dispatch(["checkpoint", "verify", "marked", "--stateless"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("v3\n{}\n{}", "offsets/4: offsets v3 is newer than v1, v2, which this version reads"),
+        ("v1\n{nope", "offsets/4: it is not JSON"),
+    ],
+)
+def test_a_position_that_cannot_be_read_is_not_called_the_start(
+    here: Path, capsys: pytest.CaptureFixture[str], content: str, why: str
+) -> None:
+    (here / "marked/offsets/4").write_text(content)
+    assert dispatch(["checkpoint", "inspect", "marked"]) == 3
+    out = " ".join(capsys.readouterr().out.split())
+    assert "position not known" in out
+    assert f"unreadable {why}" in out
+    assert dispatch(["checkpoint", "inspect", "marked", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["unreadable"] == [why]
 
 
 def test_a_backup_is_compared_with_its_checkpoint_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,5 +64,18 @@ def test_what_cannot_be_streamed_is_told_with_its_place(tmp_path: Path) -> None:
         _load(tmp_path, _STREAM.replace("daily", "dayly"))
 
 
+@pytest.mark.parametrize(
+    "spelled", [".checkpoints/live", ".checkpoints/../.checkpoints/live", "alias", "file:{root}/.checkpoints/live"]
+)
+def test_two_streams_cannot_have_one_checkpoint(tmp_path: Path, spelled: str) -> None:
+    (tmp_path / "alias").symlink_to(tmp_path / ".checkpoints/live")
+    other = f"  second: {{pipeline: daily, checkpoint: {spelled.format(root=tmp_path)}, external: true}}\n"
+    with pytest.raises(ConfigError, match=r"streams\.second\.checkpoint: streams\.live has this folder") as refused:
+        _load(tmp_path, _STREAM + other)
+    assert "give each stream a folder of its own" in str(refused.value)
+    assert "backcast.yaml:23:" in str(refused.value)
+    _load(tmp_path, _STREAM + other.replace(spelled.format(root=tmp_path), ".checkpoints/second"))
+
+
 def test_a_stream_that_is_declared_later_is_no_drift_of_a_pipeline(tmp_path: Path) -> None:
     assert config_hash(_load(tmp_path, ""), "daily") == config_hash(_load(tmp_path), "daily")

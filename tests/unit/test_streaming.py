@@ -150,13 +150,13 @@ def test_what_spark_tells_about_a_batch_completes_it() -> None:
         "durationMs": {"triggerExecution": 1500, "addBatch": 900},
     }
     found = completed(sample_batch(2), told, "orders")
-    assert (found.rows_in, found.late_rows, found.seconds) == (12, 3, 1.5)
+    assert (found.rows_in, found.late_rows, found.seconds, found.operators) == (12, 3, 1.5, 2)
     assert found.watermark == datetime(2026, 1, 1, 10, tzinfo=UTC)
     assert found.lag == 1 + 4, "behind the end of each partition, also of one that the batch did not know"
     bare = completed(
         sample_batch(2), {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}, "sources": [{}]}, "orders"
     )
-    assert (bare.watermark, bare.log_end, bare.rows_in) == (None, {}, 0)
+    assert (bare.watermark, bare.log_end, bare.rows_in, bare.operators) == (None, {}, 0, None)
 
 
 @pytest.mark.parametrize("pause", [True, False])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CheckpointName = Annotated[str, Parameter(help="Folder of a checkpoint, or the name of a declared stream.")]
 Stopped = Annotated[bool, Parameter(help="You made sure that the stream does not run; only for one that others run.")]
+Stateless = Annotated[bool, Parameter(help="The query keeps no state; only where nobody can see whether it was lost.")]
 POINT = Group("Where it goes on", sort_key=2)
 SINK = Group("Sink", sort_key=3)
 
@@ -40,6 +41,38 @@ class SinkOptions:
 
 
 NO_SINK = SinkOptions()
+
+
+@Parameter(name="*", group=POINT)
+@dataclass(frozen=True, slots=True)
+class MomentOptions:
+    """A moment of event time, and how far the query's watermark stays behind the newest row."""
+
+    before: Annotated[
+        str | None,
+        Parameter(
+            metavar="TIME", help="After the newest batch whose watermark, and the delay, lie before this moment."
+        ),
+    ] = None
+    delay: Annotated[
+        str | None,
+        Parameter(metavar="10m", help="Of the query's watermark, as its code has it; a declared one says so itself."),
+    ] = None
+
+
+NO_MOMENT = MomentOptions()
+
+
+@Parameter(name="*", group=POINT)
+@dataclass(frozen=True, slots=True)
+class StateOptions:
+    """What is known, or wanted, of the state of a fork."""
+
+    fresh_state: Annotated[bool, Parameter(help="Begin there with batch 0 and no state.")] = False
+    stateless: Stateless = False
+
+
+AS_IT_IS = StateOptions()
 
 
 @contextmanager
@@ -83,15 +116,16 @@ def performed(control: Any, verb: str, given: dict[str, Any]) -> Any:
     from backcast.verbs.checkpoints import SinkChoice, Where
 
     name, sink = given["checkpoint"], SinkChoice(given["sink"], given["unchecked"])
-    where = Where(given.get("batch"), given.get("before"), given.get("offset"))
+    where = Where(given.get("batch"), given.get("before"), given.get("offset"), given.get("delay"))
     match verb:
         case "checkpoint-restore":
             return control.checkpoint_restore(name, given["backup"], sink=sink, stopped=given["stopped"])
         case "checkpoint-rewind":
-            return control.checkpoint_rewind(name, where, sink=sink, stopped=given["stopped"])
+            stopped, stateless = given["stopped"], given["stateless"]
+            return control.checkpoint_rewind(name, where, sink=sink, stopped=stopped, stateless=stateless)
         case _:
-            fresh = given["fresh_state"]
-            return control.checkpoint_fork(name, given["to"], where, sink=sink, fresh_state=fresh)
+            fresh, stateless = given["fresh_state"], given["stateless"]
+            return control.checkpoint_fork(name, given["to"], where, sink=sink, fresh_state=fresh, stateless=stateless)
 
 
 def absolute(folder: Path) -> str:

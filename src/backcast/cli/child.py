@@ -118,7 +118,7 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
         case "stream-start" | "stream-recovery" | "stream-recover" | "stream-replay-slice":
             return _perform_on_stream(control, job.verb, given, on_progress)
         case "checkpoint-verify":
-            return control.checkpoint_prove(given["checkpoint"])
+            return control.checkpoint_prove(given["checkpoint"], stateless=given["stateless"])
         case "checkpoint-restore" | "checkpoint-fork" | "checkpoint-rewind":
             return performed(control, job.verb, given)
         case _:

@@ -80,6 +80,8 @@ class Inspection(Document):
     formats: dict[str, str]
     """Versions of the log formats that are in use."""
     last_written: datetime | None
+    unreadable: tuple[str, ...] = ()
+    """Why files cannot be read that would tell position or watermark: what is missing above is not known."""
     damages: int
 
 
@@ -175,6 +177,8 @@ class SinkOutcome(StrEnum):
     APPLY = "apply"
     SKIP = "skip"
     DUPLICATE = "duplicate"
+    REFUSE = "refuse"
+    """A stream that Backcast runs does not start: its batches are in the table."""
 
 
 class SinkPrediction(Document):

@@ -70,6 +70,11 @@ class Planned:
     header: str = field(repr=False, default="{}")
     """The line that holds watermark, time and settings."""
 
+    @property
+    def ends(self) -> dict[str, str]:
+        """Up to where it reads each source. Named sources stand in any order."""
+        return {each.name: each.text for each in self.sources}
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:
@@ -154,14 +159,18 @@ def _source(version: str, position: int, number: int, line: str) -> SourceOffset
     return SourceOffset(name, number, text)
 
 
+def newer(what: str, known: tuple[str, ...]) -> str:
+    """`offsets v3 is newer than v1, v2, which this version reads`."""
+    return f"{what} newer than {', '.join(known)}, which this version reads"
+
+
 def _supported(version: str, known: tuple[str, ...], what: str) -> None:
     if version in known:
         return
     if not version.strip():
         raise Garbled("empty", "it is empty")
     if version.startswith("v") and version[1:].isascii() and version[1:].isdigit():
-        listed = ", ".join(known)
-        raise Garbled("newer", f"{what} of version {version} are newer than what is known here: {listed}")
+        raise Garbled("newer", newer(f"{what} {version} is", known))
     raise Garbled("version", f"it begins with {version[:20]!r}, not {known[0]}")
 
 

@@ -82,6 +82,8 @@ class LiveBatch(Document):
     """What the next batch goes by."""
     late_rows: int = 0
     """Dropped as late. Spark counts groups, not rows, where it adds up before it looks: the true number is no less."""
+    operators: int | None = None
+    """How many of the query's operators keep state; None until Spark has told."""
     log_end: dict[int, int] = Field(default_factory=dict)
     """Where each partition ended when the batch was planned."""
     seconds: float | None = None

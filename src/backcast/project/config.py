@@ -27,6 +27,7 @@ from backcast.project.schema import DatasetConfig, PipelineConfig, ProjectConfig
 from backcast.project.secrets import is_secret_path
 from backcast.project.sources import kafka_access, log_source
 from backcast.project.store_address import filled, password_problems
+from backcast.project.stream_schema import shared_checkpoints
 from backcast.project.yaml_lines import Tree, read_yaml
 
 FILE_NAME = "backcast.yaml"
@@ -188,6 +189,7 @@ def load_project(
     except ValidationError as error:
         problems += from_validation(error, tree.place, keys_at, is_secret_path)
     problems += reference_problems(tree, {each.path for each in problems})
+    problems += shared_checkpoints(tree, file.parent)
     raise_problems(problems)
     if config is None:
         raise ConfigError(f"{shown_as}: it is not a project", file=shown_as)

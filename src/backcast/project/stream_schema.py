@@ -11,7 +11,10 @@ from backcast.errors import InvalidRequest
 from backcast.model.document import Document
 from backcast.model.source import LogSource
 from backcast.model.stream import StreamSpec, StreamWrite, Watermark
+from backcast.project.problems import KeyPath, Problem
 from backcast.project.values import Duration, Identifier, Label
+from backcast.project.yaml_lines import Tree
+from backcast.streams.checkpoint.folder import local_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +26,32 @@ def _folder(text: str) -> str:
     if not text or any(sign in text for sign in "\n\0"):
         raise ValueError(f"expected the folder of a checkpoint, got {text!r}")
     return text
+
+
+def _address(checkpoint: str, root: Path) -> str:
+    return checkpoint if checkpoint.startswith("file:") or "://" in checkpoint else str(root / checkpoint)
+
+
+def shared_checkpoints(tree: Tree, root: Path) -> list[Problem]:
+    """Streams that name the folder of another one, however it is spelled: each would go on where the other stood."""
+    found: list[Problem] = []
+    known: dict[str, str] = {}
+    streams = tree.mapping.get("streams")
+    for name, stream in (streams if isinstance(streams, dict) else {}).items():
+        checkpoint = stream.get("checkpoint") if isinstance(stream, dict) else None
+        if not isinstance(checkpoint, str) or not checkpoint or "\0" in checkpoint:
+            continue
+        address = _address(checkpoint, root)
+        try:
+            address = str(local_folder(address))
+        except InvalidRequest:
+            address = address.rstrip("/")
+        if address in known:
+            path: KeyPath = ("streams", name, "checkpoint")
+            text = f"streams.{known[address]} has this folder already: give each stream a folder of its own"
+            found.append(Problem(tree.place(path), path, text))
+        known.setdefault(address, name)
+    return found
 
 
 class WatermarkConfig(Document):
@@ -62,7 +91,7 @@ class StreamConfig(Document):
             pipeline=pipeline,
             input=topics[0].name,
             source=topics[0].dataset,
-            checkpoint=self.checkpoint if "://" in self.checkpoint else str(root / self.checkpoint),
+            checkpoint=_address(self.checkpoint, root),
             write=self.write,
             trigger=self.trigger,
             starting=self.starting,

@@ -18,9 +18,19 @@ if TYPE_CHECKING:
     from backcast.model.stream import StreamSpec
     from backcast.project.wiring import Wiring
     from backcast.streams.query import SparkQuery
+    from backcast.targets.delta.live_write import DeltaLive
+    from backcast.targets.iceberg.live_write import IcebergLive
 
 ALWAYS = Interval(start=datetime(1, 1, 2, tzinfo=UTC), end=datetime(9999, 12, 30, tzinfo=UTC))
 """The window of a transform that runs live: no row lies out of it."""
+
+
+def live_target(spec: StreamSpec) -> type[DeltaLive | IcebergLive]:
+    """How batches land in the stream's table."""
+    from backcast.targets.delta.live_write import DeltaLive
+    from backcast.targets.iceberg.live_write import IcebergLive
+
+    return DeltaLive if spec.dataset.format is TableFormat.DELTA else IcebergLive
 
 
 def live_query(world: Wiring, spec: StreamSpec, execution: Execution = Execution.LIVE) -> SparkQuery:
@@ -28,8 +38,6 @@ def live_query(world: Wiring, spec: StreamSpec, execution: Execution = Execution
     from backcast.sources.kafka.streaming import OBSERVED, UNDECODED, KafkaStream
     from backcast.streams.batch import Sink
     from backcast.streams.query import SparkQuery
-    from backcast.targets.delta.live_write import DeltaLive
-    from backcast.targets.iceberg.live_write import IcebergLive
 
     spark, pipeline = world.spark(), spec.pipeline
     access = world.project.kafka_access(spec.source.name)
@@ -37,7 +45,7 @@ def live_query(world: Wiring, spec: StreamSpec, execution: Execution = Execution
     tables = {each.name: each.dataset.name for each in pipeline.inputs if not isinstance(each.dataset, LogSource)}
     pinned = {name: world.source(dataset).facts().version for name, dataset in tables.items()}
     transform = world.transform(pipeline.name)
-    kind = DeltaLive if spec.dataset.format is TableFormat.DELTA else IcebergLive
+    kind = live_target(spec)
 
     def rows() -> DataFrame:
         stream = topic.frame()

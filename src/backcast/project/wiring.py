@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Target
     from backcast.ports.comparing import Comparer
     from backcast.ports.rules import RuleEngine
-    from backcast.ports.streams import LiveQuery, StreamReader
+    from backcast.ports.streams import LiveQuery, LiveTarget, StreamReader
     from backcast.project.loading import LoadedTransform
     from backcast.project.replaying import StreamReplay
     from backcast.project.rule_code import LoadedRules
@@ -80,6 +80,11 @@ class Wiring:
         self.reader()
         store = self._store or self._reader
         return NoStreams() if store is None else store.streams
+
+    def live_target(self, stream: StreamSpec) -> LiveTarget:
+        from backcast.project.streaming import live_target
+
+        return live_target(stream)(self.spark(), stream.dataset.table)
 
     def live_query(self, stream: StreamSpec) -> LiveQuery:
         from backcast.project.streaming import live_query

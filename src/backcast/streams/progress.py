@@ -14,7 +14,8 @@ _NO_WATERMARK = "1970-01-01T00:00:00.000Z"
 def completed(batch: LiveBatch, told: dict[str, Any], topic: str) -> LiveBatch:
     """The batch with the numbers of Spark's progress about it."""
     watermark = (told.get("eventTime") or {}).get("watermark")
-    late = sum(int(each.get("numRowsDroppedByWatermark") or 0) for each in told.get("stateOperators") or ())
+    operators = told.get("stateOperators")
+    late = sum(int(each.get("numRowsDroppedByWatermark") or 0) for each in operators or ())
     sources = told.get("sources") or ()
     latest = _offsets(sources[0].get("latestOffset"), topic) if sources else {}
     millis = (told.get("durationMs") or {}).get("triggerExecution")
@@ -23,6 +24,7 @@ def completed(batch: LiveBatch, told: dict[str, Any], topic: str) -> LiveBatch:
             "rows_in": int(told.get("numInputRows") or 0),
             "watermark": None if watermark in (None, _NO_WATERMARK) else datetime.fromisoformat(watermark),
             "late_rows": late,
+            "operators": None if operators is None else len(operators),
             "log_end": latest,
             "seconds": None if millis is None else millis / 1000,
         }

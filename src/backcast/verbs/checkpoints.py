@@ -10,8 +10,8 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,16 +24,17 @@ from backcast.streams.checkpoint import backup as backing_up
 from backcast.streams.checkpoint.change import Checks
 from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.difference import difference
-from backcast.streams.checkpoint.folder import Checkpoint, local_folder
+from backcast.streams.checkpoint.folder import Checkpoint, is_local, is_same_folder, local_folder
 from backcast.streams.checkpoint.fork import fork_at_batch, fork_at_offsets, refuse_inexact, starts_after
 from backcast.streams.checkpoint.history import history
 from backcast.streams.checkpoint.life import refuse_running
 from backcast.streams.checkpoint.look import inspect
+from backcast.streams.checkpoint.lost_state import refuse_lost
 from backcast.streams.checkpoint.point import Point, find_batch
 from backcast.streams.checkpoint.proof import prove_state
 from backcast.streams.checkpoint.restore import restore
 from backcast.streams.checkpoint.rewind import rewind
-from backcast.streams.checkpoint.sink import predict, refuse_skip, remembered
+from backcast.streams.checkpoint.sink import as_its_stream_sees_it, predict, refuse_skip, remembered
 from backcast.verbs.themed import Verbs
 
 if TYPE_CHECKING:
@@ -48,15 +49,20 @@ if TYPE_CHECKING:
     )
     from backcast.model.stream import StreamSpec
     from backcast.ports import Clock
+    from backcast.world import World
+
+_BATCHES_LOOKED_AT = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where a stream is to go on. `before` and `offset` are as people write them."""
+    """Where a stream is to go on. `before`, `offset` and `delay` are as people write them."""
 
     batch: int | None = None
     before: str | None = None
     offset: str | None = None
+    delay: str | None = None
+    """How far the query's watermark stays behind the newest row; None: as the stream declares it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +86,16 @@ class CheckpointReading(ABC):
     @abstractmethod
     def _checkpoint_now(self) -> datetime: ...
 
-    def _checkpoint_at(self, name: str) -> tuple[Checkpoint, StreamSpec | None]:
+    @abstractmethod
+    def _checkpoint_operators(self, checkpoint: Checkpoint) -> int | None:
+        """How many operators of the query keep state, if that is on record."""
+
+    def _checkpoint_at(self, name: str, *, stateless: bool = False) -> tuple[Checkpoint, StreamSpec | None]:
         """The checkpoint of that name, or the one within the backup of that name."""
         folder, stream = self._checkpoint_named(name)
         copied = (folder / backing_up.MANIFEST).is_file()
-        return Checkpoint.at(folder / backing_up.COPY if copied else folder), stream
+        found = Checkpoint.at(folder / backing_up.COPY if copied else folder)
+        return Checkpoint(found.root, 0 if stateless else self._checkpoint_operators(found)), stream
 
     def checkpoint_inspect(self, name: str) -> Inspection:
         """Query id, batches, positions, watermark, state. Never fails on damage."""
@@ -95,9 +106,12 @@ class CheckpointReading(ABC):
         """Batch by batch, oldest first; the newest so many when that is given."""
         return history(self._checkpoint_at(name)[0], last)
 
-    def checkpoint_verify(self, name: str) -> Verification:
-        """Every damage that the files show, and what Spark would make of it."""
-        return verify(self._checkpoint_at(name)[0])
+    def checkpoint_verify(self, name: str, *, stateless: bool = False) -> Verification:
+        """Every damage that the files show, and what Spark would make of it.
+
+        `stateless`: somebody knows that the query keeps no state.
+        """
+        return verify(self._checkpoint_at(name, stateless=stateless)[0])
 
     def checkpoint_diff(self, left: str, right: str) -> CheckpointDifference:
         """Two checkpoints; or a checkpoint and a backup."""
@@ -110,9 +124,9 @@ class CheckpointReading(ABC):
 
 
 class CheckpointVerbs(Verbs, CheckpointReading):
-    def checkpoint_prove(self, name: str) -> Verification:
+    def checkpoint_prove(self, name: str, *, stateless: bool = False) -> Verification:
         """Verify, and have Spark load the state that a restart would need."""
-        checkpoint, _ = self._checkpoint_at(name)
+        checkpoint, _ = self._checkpoint_at(name, stateless=stateless)
         found = verify(checkpoint)
         batch = checkpoint.next_batch - 1
         if batch < 0:
@@ -140,23 +154,39 @@ class CheckpointVerbs(Verbs, CheckpointReading):
         return _of(changed, stream)
 
     def checkpoint_rewind(
-        self, name: str, where: Where, *, sink: SinkChoice = DECLARED, stopped: bool = False
+        self,
+        name: str,
+        where: Where,
+        *,
+        sink: SinkChoice = DECLARED,
+        stopped: bool = False,
+        stateless: bool = False,
     ) -> Change:
         """Let the stream go on after an earlier batch; its files are kept aside."""
         root, stream = self._checkpoint_named(name)
         checks = self._checkpoint_checks(root, stream, sink, new_id=False)
+        checks = replace(checks, told=0) if stateless else checks
         with self._checkpoint_at_rest(root, stream, stopped=stopped):
             chosen = partial(self._checkpoint_batch, where=where, stream=stream)
             changed = rewind(root, chosen, checks, self._checkpoint_now())
         return _of(changed, stream)
 
     def checkpoint_fork(
-        self, name: str, to: str, where: Where, *, sink: SinkChoice = DECLARED, fresh_state: bool = False
+        self,
+        name: str,
+        to: str,
+        where: Where,
+        *,
+        sink: SinkChoice = DECLARED,
+        fresh_state: bool = False,
+        stateless: bool = False,
     ) -> Change:
         """A new checkpoint with a new query id. The other one, or the backup, is only read, and may be in use."""
-        source, stream = self._checkpoint_at(name)
+        source, stream = self._checkpoint_at(name, stateless=stateless)
         target = local_folder(to)
-        checks = self._checkpoint_checks(source.root, stream, sink, new_id=True)
+        checks = replace(self._checkpoint_checks(source.root, stream, sink, new_id=True), told=source.told)
+        if where.offset is not None and not fresh_state:
+            refuse_lost(source)
         if where.offset is not None and (fresh_state or not source.operators):
             return fork_at_offsets(source, target, _starts(source, where.offset), checks)
         batch = self._checkpoint_batch(source, where, stream)
@@ -173,8 +203,8 @@ class CheckpointVerbs(Verbs, CheckpointReading):
             return local_folder(streams[name].checkpoint), streams[name]
         folder = local_folder(name)
         for each in streams.values():
-            if "://" not in each.checkpoint and local_folder(each.checkpoint) == folder:
-                return folder, each
+            if is_local(each.checkpoint) and is_same_folder(local_folder(each.checkpoint), folder):
+                return local_folder(each.checkpoint), each
         if not folder.exists() and "/" not in name:
             known = ", ".join(streams) or "none"
             raise UnknownName(f"{name!r} is neither a folder nor a declared stream", hint=f"streams are: {known}")
@@ -182,6 +212,9 @@ class CheckpointVerbs(Verbs, CheckpointReading):
 
     def _checkpoint_now(self) -> datetime:
         return self.world.clock.now()
+
+    def _checkpoint_operators(self, checkpoint: Checkpoint) -> int | None:
+        return operators_on_record(self.world, checkpoint)
 
     @contextmanager
     def _checkpoint_at_rest(self, root: Path, stream: StreamSpec | None, *, stopped: bool) -> Iterator[None]:
@@ -203,10 +236,15 @@ class CheckpointVerbs(Verbs, CheckpointReading):
             found = parse_position(where.offset, _topics(checkpoint))
             offsets = {partition: offset for each in found.values() for partition, offset in each.items()}
         before = None if where.before is None else parse_instant(where.before, "UTC")
-        point = Point(where.batch, before, offsets=offsets)
-        if stream is not None and stream.watermark is not None:
-            point = Point(where.batch, before, stream.watermark.delay, offsets)
-        return find_batch(checkpoint, point)
+        declared = None if stream is None or stream.watermark is None else stream.watermark.delay
+        delay = declared if where.delay is None else _duration(where.delay)
+        if before is not None and delay is None:
+            raise InvalidRequest(
+                "nobody says how far the watermark of the query stays behind its newest row: what is later than that"
+                " moment may have been read before the watermark came there",
+                hint="add --delay, as `withWatermark` of the query has it, or declare the stream with its `watermark`",
+            )
+        return find_batch(checkpoint, Point(where.batch, before, delay or timedelta(), offsets))
 
     def _checkpoint_checks(self, root: Path, stream: StreamSpec | None, sink: SinkChoice, *, new_id: bool) -> Checks:
         dataset = sink.dataset or (None if stream is None else stream.dataset.name)
@@ -222,9 +260,11 @@ class CheckpointVerbs(Verbs, CheckpointReading):
             if relation is None:
                 return None
             about = known_id or query_id if new_id else query_id
-            name = None if stream is None else stream.name
-            spark = self.world.spark()
-            memory = remembered(spark, relation.table, relation.format, about, name, next_batch - 1)
+            spark, names = self.world.spark(), self.world.streams()
+            memory = remembered(spark, relation.table, relation.format, about, names, next_batch - 1)
+            if stream is not None and not stream.external and stream.dataset.table == relation.table:
+                newest = self.world.live_target(stream).newest(stream.name, about, None)
+                memory = as_its_stream_sees_it(memory, stream.name, newest)
             return refuse_skip(predict(memory, next_batch, again, new_id=new_id))
 
         def proven(candidate: Checkpoint, batch: int) -> tuple[str, ...]:
@@ -233,7 +273,7 @@ class CheckpointVerbs(Verbs, CheckpointReading):
             with jvm_errors("loading the state"):
                 return prove_state(self.world.spark(), candidate, batch)
 
-        return Checks(proven, asked)
+        return Checks(proven, asked, self._checkpoint_operators(Checkpoint(root)))
 
 
 class FolderCheckpoints(CheckpointReading):
@@ -245,6 +285,9 @@ class FolderCheckpoints(CheckpointReading):
     def _checkpoint_now(self) -> datetime:
         return self._clock.now()
 
+    def _checkpoint_operators(self, checkpoint: Checkpoint) -> int | None:
+        return None
+
     def _checkpoint_named(self, name: str) -> tuple[Path, StreamSpec | None]:
         folder = local_folder(name)
         if not folder.exists() and "/" not in name:
@@ -253,8 +296,32 @@ class FolderCheckpoints(CheckpointReading):
         return folder, None
 
 
+def operators_on_record(world: World, checkpoint: Checkpoint) -> int | None:
+    """How many operators of the query keep state, as Spark told when the stream ran here. None when it did not.
+
+    By the id of the query, so of copies too; where that cannot be read any more, by the folder.
+    """
+    query_id, reader = checkpoint.readable_id(), world.stream_reader()
+    for name in world.streams():
+        spec = world.stream(name)
+        own = query_id is None and is_local(spec.checkpoint) and local_folder(spec.checkpoint) == checkpoint.root
+        for batch in reader.batches(name, _BATCHES_LOOKED_AT):
+            if batch.operators is not None and (own or batch.query_id == query_id):
+                return batch.operators
+    return None
+
+
 def _of(changed: Change, stream: StreamSpec | None) -> Change:
     return changed if stream is None else changed.model_copy(update={"stream": stream.name})
+
+
+def _duration(text: str) -> timedelta:
+    from backcast.model.time import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InvalidRequest(f"--delay: {error}") from None
 
 
 def _topics(checkpoint: Checkpoint) -> list[str]:

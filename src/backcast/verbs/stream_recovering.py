@@ -21,6 +21,7 @@ from backcast.streams.checkpoint.exchange import Exchange
 from backcast.streams.checkpoint.folder import Checkpoint, local_folder
 from backcast.streams.checkpoint.fork import write_fresh
 from backcast.streams.checkpoint.look import position_of
+from backcast.verbs.checkpoints import operators_on_record
 from backcast.verbs.streaming import StreamingVerbs
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class StreamRecoveryVerbs(StreamingVerbs):
         checkpoint = Checkpoint(local_folder(spec.checkpoint))
         query_id = self._query_id(spec, checkpoint)
         query = self.world.live_query(spec)
+        told = operators_on_record(self.world, checkpoint) if query.stateful() else 0
+        checkpoint = Checkpoint(checkpoint.root, told)
         commit = newest_commit(self.world, spec, query, query_id)
         if commit is None:
             table, hint = spec.dataset.table, f"backcast stream start {spec.name} --accept-checkpoint begins anew"

@@ -38,8 +38,9 @@ def render_inspection(found: Inspection, *, settings: bool = False) -> Renderabl
             [
                 ("query", [text(found.query_id) if found.query_id else text(("its id cannot be read", BAD))]),
                 ("batches", [*_batches(found)]),
-                ("position", position_lines(found.sources) or [text(("from the start", QUIET))]),
-                ("watermark", [text(exact(found.watermark)) if found.watermark else text(("none", QUIET))]),
+                ("position", position_lines(found.sources) or _not_known(found, "from the start")),
+                ("watermark", [text(exact(found.watermark))] if found.watermark else _not_known(found, "none")),
+                ("unreadable", [text((each, BAD)) for each in found.unreadable]),
                 ("state", [_state(each) for each in found.operators] or [text(("none", QUIET))]),
                 ("written", [text(exact(found.last_written))] if found.last_written else []),
                 ("format", [text((formats, QUIET))] if formats else []),
@@ -88,6 +89,10 @@ def position_lines(sources: tuple[SourcePosition, ...]) -> list[RenderableType]:
         if each.topics is None:
             lines.append(text((f"source {each.source}  ", STRONG), each.text))
     return lines
+
+
+def _not_known(found: Inspection, otherwise: str) -> list[RenderableType]:
+    return [text(("not known", BAD)) if found.unreadable else text((otherwise, QUIET))]
 
 
 def _batches(found: Inspection) -> list[RenderableType]:

@@ -16,6 +16,7 @@ _OUTCOMES = {
     SinkOutcome.APPLY: ("applies", GOOD),
     SinkOutcome.SKIP: ("skips silently", BAD),
     SinkOutcome.DUPLICATE: ("takes rows twice", BAD),
+    SinkOutcome.REFUSE: ("is not written to", BAD),
 }
 _DONE = {"rewind": "rewound", "fork": "forked", "restore": "restored"}
 _BATCHES_SHOWN = 10

@@ -16,6 +16,7 @@ from backcast.streams.checkpoint.copying import Chosen, copy_files, everything, 
 from backcast.streams.checkpoint.damage import damages_of
 from backcast.streams.checkpoint.folder import Checkpoint
 from backcast.streams.checkpoint.life import signature
+from backcast.streams.checkpoint.lost_state import STATE_UNKNOWN
 
 MANIFEST, COPY = "backup.json", "checkpoint"
 _ATTEMPTS = 8
@@ -85,7 +86,8 @@ def _copied(root: Path, to: Path, *, running: bool) -> bool:
         return False
     if signature(Checkpoint(root)) == before:
         return True
-    return running and all(each.severity is Severity.HARMLESS for each in damages_of(Checkpoint(to)))
+    found = (each for each in damages_of(Checkpoint(to)) if each.kind != STATE_UNKNOWN)
+    return running and all(each.severity is Severity.HARMLESS for each in found)
 
 
 def _name(making: Path, now: datetime) -> str:
@@ -124,5 +126,9 @@ def _finished(root: Path, making: Path, to: Path, now: datetime, attempts: int) 
         running=manifest.running,
         attempts=attempts,
         sha256=sha256(manifest.canonical()),
-        damages=tuple(each for each in damages_of(Checkpoint(to / COPY)) if each.severity is not Severity.HARMLESS),
+        damages=tuple(
+            each
+            for each in damages_of(Checkpoint(to / COPY))
+            if each.severity is not Severity.HARMLESS and each.kind != STATE_UNKNOWN
+        ),
     )

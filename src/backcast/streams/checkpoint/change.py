@@ -9,7 +9,7 @@ from backcast.errors import InvalidRequest, Refused
 from backcast.model.checkpoint import Change, Severity, SinkPrediction, SourcePosition
 from backcast.streams.checkpoint.damage import damages_of
 from backcast.streams.checkpoint.exchange import Exchange
-from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.folder import Checkpoint, Told
 from backcast.streams.checkpoint.look import positions
 
 Prove = Callable[[Checkpoint, int], tuple[str, ...]]
@@ -25,6 +25,7 @@ class Checks:
 
     prove: Prove
     predict: Predict
+    told: Told = None
 
 
 def proven(candidate: Checkpoint, batch: int, checks: Checks) -> tuple[str, ...]:

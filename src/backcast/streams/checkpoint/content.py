@@ -11,16 +11,22 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from backcast.model.checkpoint_log import newer
+
 _CRC_MAGIC = b"crc\0"
 _LZ4_MAGIC = b"LZ4Block"
 _LZ4_HEADER = struct.Struct("<BiiI")
 _HEADER_SIZE = len(_LZ4_MAGIC) + _LZ4_HEADER.size
 _MOST_PIECES = 10_000
 _LARGEST_BLOCK = 32 * 1024 * 1024
+_SCHEMA_VERSIONS = ("v1", "v2")
 
 
 class Unsound(Exception):
-    """A file that is not what was written. `kind`: empty, cut, garbled, sst-missing."""
+    """A file that is not what was written, or is newer than what is known.
+
+    `kind`: empty, cut, garbled, sst-missing, newer.
+    """
 
     def __init__(self, kind: str, message: str, file: str = "") -> None:
         super().__init__(message)
@@ -128,24 +134,41 @@ def check_zip(file: Path) -> tuple[tuple[str, int], ...]:
 
 
 def check_schema(file: Path) -> None:
-    """The schema of a store: its version, then keys and values as JSON, in pieces. Raises Unsound.
+    """The schema of a store. Raises Unsound."""
+    _schema(file.read_bytes())
 
-    A newer version than 2 cannot be looked into.
-    """
-    data = io.BytesIO(file.read_bytes())
+
+def key_columns(file: Path) -> int | None:
+    """How many columns the keys of a store have that can differ; None when its schema does not tell."""
+    try:
+        keys, _ = _schema(file.read_bytes())
+        return len([each for each in keys["fields"] if each.get("type") != "void"])
+    except (OSError, Unsound, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _schema(content: bytes) -> list[Any]:
+    """Its version, then keys and values as JSON, in pieces. Raises Unsound."""
+    data = io.BytesIO(content)
     try:
         version = _piece(data)
-        if version not in ("v1", "v2"):
-            if not re.fullmatch(r"v\d{1,3}", version):
-                raise Unsound("garbled", "it is no schema")
-            return
+        if version not in _SCHEMA_VERSIONS:
+            raise _newer("the schema of the state", version, _SCHEMA_VERSIONS)
+        found = []
         for _ in ("keys", "values"):
             pieces = int.from_bytes(_exactly(data, 4), "big") if version == "v2" else 1
             if pieces > _MOST_PIECES:
                 raise Unsound("garbled", "it is no schema")
-            json.loads("".join(_piece(data) for _ in range(pieces)))
+            found.append(json.loads("".join(_piece(data) for _ in range(pieces))))
+        return found
     except (ValueError, RecursionError):
         raise Unsound("garbled", "the schema of the state cannot be read") from None
+
+
+def _newer(what: str, version: str, known: tuple[str, ...]) -> Unsound:
+    if not re.fullmatch(r"v\d{1,3}", version):
+        return Unsound("garbled", f"{what} begins with {version[:20]!r}, which is no version")
+    return Unsound("newer", newer(f"{what}, {version}, is", known))
 
 
 def _piece(data: io.BytesIO) -> str:

@@ -10,6 +10,7 @@ from backcast.model.checkpoint_log import Garbled, SourceOffset
 from backcast.streams.checkpoint.content import fits_checksum
 from backcast.streams.checkpoint.damage_state import StateDamages
 from backcast.streams.checkpoint.folder import Checkpoint, start_of
+from backcast.streams.checkpoint.out_of_step import out_of_step, step_back
 
 _GO_BACK = "go back to a batch that is whole, or restore a backup"
 _FAILS = {
@@ -52,6 +53,7 @@ def is_whole(checkpoint: Checkpoint, batch: int, state: StateDamages | None = No
     if (
         plan is None
         or commit is None
+        or step_back(checkpoint, batch)
         or not all(_fits(checkpoint, f"{name}/{batch}") for name in ("offsets", "commits"))
     ):
         return False
@@ -65,6 +67,7 @@ def _log_damages(checkpoint: Checkpoint) -> Iterator[Damage]:
     yield from _each(checkpoint, "offsets", checkpoint.offsets, needed, checkpoint.plan)
     yield from _each(checkpoint, "commits", checkpoint.commits, {checkpoint.committed}, checkpoint.commit)
     yield from _source_counts(checkpoint)
+    yield from out_of_step(checkpoint)
     yield from _kafka_starts(checkpoint)
 
 

@@ -9,10 +9,8 @@ from backcast.model.checkpoint import Damage, Severity, StoreKind
 from backcast.model.checkpoint_log import Committed
 from backcast.streams.checkpoint.content import Unsound, check_blocks, check_schema, check_zip, fits_checksum
 from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.lost_state import GO_BACK, LOAD, lost_state, missing
 from backcast.streams.checkpoint.state_files import MissingState, Operator, StateFile, Store
-
-_GO_BACK = "go back to a batch whose state is whole, or restore a backup"
-_LOAD = "the first batch fails: CANNOT_LOAD_STATE_STORE"
 
 
 class StateDamages:
@@ -35,24 +33,15 @@ class StateDamages:
         if version <= 0:
             return []
         commit = self._checkpoint.readable_commit(version - 1)
-        found = [*self._absent(), *self._schemas()]
+        found = [*lost_state(self._checkpoint, commit), *self._schemas()]
+        told = {each.file for each in found}
         for operator in self._checkpoint.operators:
+            if operator.newer:
+                found.append(self._newer(f"state/{operator.number}/_metadata", operator.newer))
             for store in operator.stores:
-                found += self._store(operator, store, version, commit)
+                if store.files or f"state/{store.operator}/{store.partition}" not in told:
+                    found += self._store(operator, store, version, commit)
         return found
-
-    def _absent(self) -> Iterator[Damage]:
-        """Operators and partitions of which nothing is left."""
-        numbers = {each.number for each in self._checkpoint.operators}
-        for number in sorted(set(range(max(numbers, default=-1) + 1)) - numbers):
-            yield self._missing(f"state/{number}", "nothing is left of this operator's state")
-        for operator in self._checkpoint.operators:
-            present = {(each.name, each.partition) for each in operator.stores}
-            for name, count in operator.expected:
-                for partition in range(count):
-                    if (name, partition) not in present:
-                        where = f"state/{operator.number}/{partition}"
-                        yield self._missing(where, f"nothing is left of store {name} of this partition")
 
     def _schemas(self) -> Iterator[Damage]:
         """A schema that is gone is written anew; one that cannot be read stops the query."""
@@ -64,6 +53,9 @@ class StateDamages:
                 check_schema(file)
                 _refuse_changed(file)
             except (Unsound, OSError) as error:
+                if isinstance(error, Unsound) and error.kind == "newer":
+                    yield self._newer(str(file.relative_to(self._checkpoint.root)), str(error))
+                    continue
                 yield Damage(
                     kind="state-schema",
                     file=str(file.relative_to(self._checkpoint.root)),
@@ -72,6 +64,16 @@ class StateDamages:
                     at_restart="the first batch fails: the schema of its state cannot be read, or is another one",
                     remedy="remove it and the checksum beside it: Spark writes it anew",
                 )
+
+    def _newer(self, file: str, what: str) -> Damage:
+        return Damage(
+            kind="state-newer",
+            file=file,
+            severity=Severity.UNKNOWN,
+            what=what,
+            at_restart="only a Spark that writes this version can say",
+            remedy="use a release of backcast that knows it",
+        )
 
     def _store(self, operator: Operator, store: Store, version: int, commit: Committed | None) -> list[Damage]:
         ids = () if commit is None else commit.state_ids.get(str(operator.number), ())
@@ -87,7 +89,7 @@ class StateDamages:
                 if store.kind is StoreKind.HDFS
                 else "CANNOT_READ_STREAMING_STATE_FILE"
             )
-            return [self._missing(file, f"it is not there, and version {version} needs it", f"{_LOAD}.{said}")]
+            return [missing(file, f"it is not there, and version {version} needs it", f"{LOAD}.{said}")]
         return [damage for each in chain if (damage := self._judge(store, each)) is not None]
 
     def _unnamed(self, store: Store, version: int, ids: tuple[tuple[str, ...], ...]) -> list[Damage]:
@@ -96,17 +98,7 @@ class StateDamages:
         if any(each.version == version and each.id in wanted for each in store.files):
             return []
         file = str(store.folder.relative_to(self._checkpoint.root) / f"{version}_*.changelog")
-        return [self._missing(file, f"none of the files is there that commit {version - 1} names")]
-
-    def _missing(self, file: str, what: str, at_restart: str = _LOAD) -> Damage:
-        return Damage(
-            kind="state-missing",
-            file=file,
-            severity=Severity.FAILS,
-            what=what,
-            at_restart=at_restart,
-            remedy=_GO_BACK,
-        )
+        return [missing(file, f"none of the files is there that commit {version - 1} names")]
 
     def _judge(self, store: Store, file: StateFile) -> Damage | None:
         if file.path not in self._judged:
@@ -150,8 +142,8 @@ class StateDamages:
             file=where,
             severity=Severity.SILENT if silent else Severity.FAILS,
             what=str(error),
-            at_restart=_silently(error) if silent else f"{_LOAD}.UNCATEGORIZED",
-            remedy="the archive itself is whole: remove the checksum" if error.kind == "stale-checksum" else _GO_BACK,
+            at_restart=_silently(error) if silent else f"{LOAD}.UNCATEGORIZED",
+            remedy="the archive itself is whole: remove the checksum" if error.kind == "stale-checksum" else GO_BACK,
         )
 
     def _ahead(self) -> Iterator[Damage]:
@@ -191,5 +183,5 @@ def _refuse_changed(file: Path) -> None:
 
 def _silently(error: Unsound) -> str:
     if error.kind == "cut":
-        return f"cut within its last bytes it loads without a word; cut deeper, {_LOAD}"
+        return f"cut within its last bytes it loads without a word; cut deeper, {LOAD}"
     return "Spark does not compare them and loads what stands there"

@@ -19,9 +19,10 @@ from pathlib import Path
 
 class Exchange:
     def __init__(self, root: Path) -> None:
-        self.root = root
-        self._building = root.parent / f".{root.name}.backcast-building"
-        self._ready = root.parent / f".{root.name}.backcast-ready"
+        # A link stays one: what it leads to is exchanged.
+        self.root = Path(os.path.realpath(root))
+        self._building = self.root.parent / f".{self.root.name}.backcast-building"
+        self._ready = self.root.parent / f".{self.root.name}.backcast-ready"
 
     def finish_interrupted(self) -> bool:
         """Whether an exchange had been interrupted between its renames, and is finished now.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import cached_property
@@ -15,16 +16,19 @@ from backcast.streams.checkpoint.state_files import Operator, operators_of
 _LOCAL = ("file://", "file:")
 _BATCH = re.compile(r"\d{1,18}", re.ASCII)
 _Read = TypeVar("_Read")
+Told = int | None
+"""How many operators of the query keep state, by whoever saw it run. None: only the files can tell."""
 
 
 class Checkpoint:
     """One look at a folder: what was listed is remembered, so a look at a running stream may find files gone."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, told: Told = None) -> None:
         self.root = root
+        self.told = told
 
     @staticmethod
-    def at(folder: str | Path) -> Checkpoint:
+    def at(folder: str | Path, told: Told = None) -> Checkpoint:
         """Raises InvalidRequest when it is no folder of this machine, or no checkpoint."""
         root = local_folder(folder)
         waiting = root.parent / f".{root.name}.backcast-ready"
@@ -35,7 +39,7 @@ class Checkpoint:
             hint = "name the folder that the query has as checkpointLocation, or a declared stream"
             said = "is no checkpoint: it has neither `metadata` nor `offsets`" if root.exists() else "does not exist"
             raise InvalidRequest(f"{root} {said}", hint=hint)
-        return Checkpoint(root)
+        return Checkpoint(root, told)
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
@@ -112,16 +116,32 @@ class Checkpoint:
             raise Garbled("unreadable", f"it cannot be read: {error.strerror}") from error
 
 
+def is_local(folder: str) -> bool:
+    """Whether an address is one of a disk of this machine."""
+    return folder.startswith(_LOCAL) or "://" not in folder
+
+
 def local_folder(folder: str | Path) -> Path:
-    """Raises InvalidRequest for an address of elsewhere."""
+    """The folder itself, however it is spelled: no `..` is in it, and no link leads there.
+
+    Raises InvalidRequest for an address of elsewhere.
+    """
     text = str(folder)
     for prefix in _LOCAL:
         if text.startswith(prefix):
-            return Path(text.removeprefix(prefix)).absolute()
-    if "://" in text:
+            return Path(os.path.realpath(text.removeprefix(prefix)))
+    if not is_local(text):
         hint = "copy the checkpoint here and name the copy"
         raise InvalidRequest(f"{text}: only checkpoints on a disk of this machine can be read", hint=hint)
-    return Path(text).expanduser().absolute()
+    return Path(os.path.realpath(Path(text).expanduser()))
+
+
+def is_same_folder(one: Path, other: Path) -> bool:
+    """Also where the disk has two names for it: letters of either case, or a folder that is mounted twice."""
+    try:
+        return one == other or one.samefile(other)
+    except OSError:
+        return False
 
 
 def start_of(file: Path) -> str:

@@ -25,7 +25,7 @@ def fork_at_batch(source: Checkpoint, to: Path, batch: int, checks: Checks) -> C
         removed = copy_files(source, making, up_to(batch), vanishing=True)
         notes = forget_listed_files(making, batch)
         write_id(making, query_id)
-        loaded = proven(Checkpoint(making), batch, checks)
+        loaded = proven(Checkpoint(making, checks.told), batch, checks)
     return Change(
         action="fork",
         path=str(to),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from backcast.model.checkpoint import Inspection, SourcePosition, StateVersions, instant
-from backcast.model.checkpoint_log import Planned, SourceOffset
+from backcast.model.checkpoint_log import Garbled, Planned, SourceOffset
 from backcast.streams.checkpoint.damage import damages_of
 from backcast.streams.checkpoint.folder import Checkpoint, start_of
 from backcast.streams.checkpoint.state_files import Operator
@@ -31,8 +33,27 @@ def inspect(checkpoint: Checkpoint, stream: str | None = None) -> Inspection:
             name: found.version for name, found in (("offsets", planned), ("commits", committed)) if found is not None
         },
         last_written=last_written(checkpoint),
+        unreadable=_unreadable(checkpoint),
         damages=sum(each.severity != "harmless" for each in damages_of(checkpoint)),
     )
+
+
+def _unreadable(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Files that would tell where the stream stands, and why they do not."""
+    batches = {each for each in (checkpoint.next_batch - 1, checkpoint.planned) if each is not None and each >= 0}
+    looks: list[tuple[str, Callable[[], object]]] = [
+        (f"offsets/{each}", partial(checkpoint.plan, each)) for each in sorted(batches)
+    ]
+    if checkpoint.committed is not None:
+        looks.append((f"commits/{checkpoint.committed}", partial(checkpoint.commit, checkpoint.committed)))
+    found = []
+    for file, read in looks:
+        try:
+            if read() is None:
+                found.append(f"{file}: it is not there")
+        except Garbled as error:
+            found.append(f"{file}: {error}")
+    return tuple(found)
 
 
 def begins_at(checkpoint: Checkpoint) -> tuple[SourcePosition, ...]:

@@ -13,6 +13,8 @@ from backcast.streams.checkpoint.content import fits_checksum
 from backcast.streams.checkpoint.damage import is_whole
 from backcast.streams.checkpoint.damage_state import StateDamages
 from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.lost_state import STATE_UNKNOWN
+from backcast.streams.checkpoint.out_of_step import step_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,10 @@ def _refuse_broken(checkpoint: Checkpoint, batch: int) -> None:
     state = StateDamages(checkpoint)
     if is_whole(checkpoint, batch, state):
         return
-    why = _log_problem(checkpoint, batch) or next(f"{each.file}: {each.what}" for each in state.problems(batch + 1))
+    first = next(iter(state.problems(batch + 1)), None)
+    why = _log_problem(checkpoint, batch) or ("" if first is None else f"{first.file}: {first.what}")
+    if first is not None and first.kind == STATE_UNKNOWN:
+        raise Refused(f"nobody can tell whether the stream can go on after batch {batch}: {why}", hint=first.remedy)
     earlier = next(
         (each for each in reversed(checkpoint.commits) if each < batch and is_whole(checkpoint, each, state)), None
     )
@@ -70,7 +75,8 @@ def _log_problem(checkpoint: Checkpoint, batch: int) -> str:
             return f"{name}/{batch}: {error}"
         if fits_checksum(checkpoint.root / name / str(batch)) is False:
             return f"{name}/{batch}: it does not fit the checksum beside it"
-    return ""
+    what = step_back(checkpoint, batch)
+    return f"offsets/{batch}: {what} of batch {batch - 1}" if what else ""
 
 
 def _before(checkpoint: Checkpoint, moment: datetime, delay: timedelta) -> int:

@@ -22,7 +22,7 @@ def restore(root: Path, folder: Path, checks: Checks, now: datetime) -> Change:
     finished = exchange.finish_interrupted()
     if root.exists() and _equals(root, folder):
         return already("restore", Checkpoint(root), exchange, finished=finished)
-    copy = Checkpoint(folder / COPY)
+    copy = Checkpoint(folder / COPY, checks.told)
     if manifest.query_id is None:
         raise Refused(f"{folder} has no query id: its `metadata` was damaged already", hint="take another backup")
     again = run_again(Checkpoint(root), copy.next_batch - 1) if root.exists() else 0

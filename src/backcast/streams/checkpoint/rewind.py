@@ -20,7 +20,7 @@ def rewind(root: Path, choose: Callable[[Checkpoint], int], checks: Checks, now:
     """
     exchange = Exchange(root)
     finished = exchange.finish_interrupted()
-    checkpoint = Checkpoint.at(root)
+    checkpoint = Checkpoint.at(root, checks.told)
     batch = choose(checkpoint)
     query_id = id_of(checkpoint)
     if checkpoint.planned == checkpoint.committed == batch and not _has_later(checkpoint, batch):
@@ -29,7 +29,7 @@ def rewind(root: Path, choose: Callable[[Checkpoint], int], checks: Checks, now:
     with exchange.building() as building:
         removed = copy_files(checkpoint, building, up_to(batch))
         notes = forget_listed_files(building, batch)
-        loaded = proven(Checkpoint(building), batch, checks)
+        loaded = proven(Checkpoint(building, checks.told), batch, checks)
     kept = exchange.exchange("rewind", now)
     return Change(
         action="rewind",

@@ -1,17 +1,20 @@
 """What a table will do with the batches that come: apply them, skip them without a word, or take rows twice.
 
 Iceberg's sink goes by the newest snapshot among the ancestors of the current one that names the query, Delta's by the
-transaction that the query id names; both skip every batch up to that number. So do streams that Backcast runs.
+transaction that the query id names; both skip every batch up to that number. A stream that Backcast runs looks itself,
+and does not start at a batch that its table has: what it would find is asked of its own code.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from backcast.errors import Refused
 from backcast.model.checkpoint import SinkOutcome, SinkPrediction
 from backcast.model.pipeline import TableFormat
+from backcast.ports.streams import LiveCommit
 from backcast.spark.delta.handle import DeltaHandle
 from backcast.spark.gateway import jvm_errors
 from backcast.spark.iceberg.handle import TableHandle, parent_of
@@ -34,16 +37,26 @@ class SinkMemory:
     """The newest batch of it that landed."""
     version: str | None = None
     """The version of the table right after the batch that the stream is to go on from, where it is known."""
+    stream: str | None = None
+    """The stream that Backcast runs and that goes by this memory."""
 
 
 def remembered(
-    spark: SparkSession, table: str, table_format: TableFormat, query_id: str, stream: str | None, after: int
+    spark: SparkSession, table: str, table_format: TableFormat, query_id: str, streams: Sequence[str], after: int
 ) -> SinkMemory:
-    """What the table knows about the query, and its version after that batch."""
+    """What the table knows about the query, and its version after that batch. `streams`: those that may have run it."""
     with jvm_errors(f"reading the history of {table}", table=table):
         if table_format is TableFormat.DELTA:
-            return _delta(spark, table, query_id, stream)
+            return _delta(spark, table, query_id, streams)
         return _iceberg(spark, table, query_id, after)
+
+
+def as_its_stream_sees_it(memory: SinkMemory, stream: str, newest: LiveCommit | None) -> SinkMemory:
+    """Of a stream that Backcast runs: its tag, or its id, outlives the history that was read."""
+    if newest is None:
+        return replace(memory, stream=stream)
+    last = newest.batch if memory.last is None else max(memory.last, newest.batch)
+    return replace(memory, last=last, stream=stream, empty=False)
 
 
 def predict(memory: SinkMemory, next_batch: int, again: int, *, new_id: bool) -> SinkPrediction:
@@ -73,6 +86,10 @@ def predict(memory: SinkMemory, next_batch: int, again: int, *, new_id: bool) ->
         what = f"{again} batches that were committed run once more, under an id that the table does not know"
         remedy = "let it write to another table, or take their rows out of this one first"
         return told(SinkOutcome.DUPLICATE, what, remedy)
+    if last is not None and last >= next_batch and memory.stream is not None:
+        only = f" unless with the offsets that {last} has there" if last == next_batch else ""
+        reason = f"it has batch {last} of stream {memory.stream}, which does not start at batch {next_batch}{only}"
+        return told(SinkOutcome.REFUSE, reason, _instead_of(memory, memory.stream, next_batch))
     if last is not None and last >= next_batch:
         one = last == next_batch
         here = f"batch {last} is" if one else f"batches {next_batch} to {last} are"
@@ -83,6 +100,10 @@ def predict(memory: SinkMemory, next_batch: int, again: int, *, new_id: bool) ->
     if last is not None:
         missing = f"; rows of batches {last + 1} to {next_batch - 1} are not in it" if last < next_batch - 1 else ""
         return told(SinkOutcome.APPLY, f"the newest batch of this id in the table is {last}{missing}")
+    if again and memory.stream is not None:
+        reason = f"the table does not know stream {memory.stream} any more: it was rolled back, or its tag removed"
+        remedy = "see which rows the table has; those that it still has are taken twice"
+        return told(SinkOutcome.DUPLICATE, f"{reason}; {again} batches run once more", remedy)
     if again:
         reason = "the table's history does not name this query: expired after a compaction, or written by foreachBatch"
         remedy = "see how the stream writes; a plain append takes these rows twice"
@@ -91,10 +112,16 @@ def predict(memory: SinkMemory, next_batch: int, again: int, *, new_id: bool) ->
 
 
 def refuse_skip(prediction: SinkPrediction) -> SinkPrediction:
-    """Raises Refused for what nobody would notice."""
-    if prediction.outcome is SinkOutcome.SKIP:
+    """Raises Refused for what nobody would notice, and for a checkpoint with which its stream does not start."""
+    if prediction.outcome in (SinkOutcome.SKIP, SinkOutcome.REFUSE):
         raise Refused(f"{prediction.table}: {prediction.reason}", hint=prediction.remedy)
     return prediction
+
+
+def _instead_of(memory: SinkMemory, stream: str, next_batch: int) -> str:
+    """What to do about a stream that Backcast runs."""
+    known = f"backcast stream recover {stream} makes a checkpoint that goes on where the table stands"
+    return f"{known}; {_instead(memory, next_batch)}"
 
 
 def _instead(memory: SinkMemory, next_batch: int) -> str:
@@ -131,9 +158,10 @@ def _batch(snapshot: Any, query_id: str) -> int | None:
     return None
 
 
-def _delta(spark: SparkSession, table: str, query_id: str, stream: str | None) -> SinkMemory:
+def _delta(spark: SparkSession, table: str, query_id: str, streams: Sequence[str]) -> SinkMemory:
     snapshot = DeltaHandle(spark, table).at().snapshot
-    known = [snapshot.transactions().get(each) for each in (query_id, f"backcast:stream:{stream}:{query_id}")]
+    ids = (query_id, *(f"backcast:stream:{each}:{query_id}" for each in streams))
+    known = [snapshot.transactions().get(each) for each in ids]
     batches = [int(each.get()) for each in known if each.isDefined()]
     return SinkMemory(
         table, TableFormat.DELTA, int(snapshot.numOfFiles()) == 0 and not batches, max(batches, default=None)

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from backcast.model.checkpoint import StoreKind
+from backcast.model.checkpoint_log import newer
 
 _FILE = re.compile(
     r"(?P<version>\d{1,18})(?:_(?P<id>[0-9a-f-]{36}))?\.(?P<kind>delta|snapshot|zip|changelog)", re.ASCII
 )
+_VERSION = re.compile(r"v\d{1,3}", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 _WHOLE = ("snapshot", "zip")
 DEFAULT = "default"
@@ -106,6 +108,8 @@ class Operator:
     """Store and number of partitions, as its metadata says; empty when that cannot be read."""
     stores: tuple[Store, ...]
     properties: dict[str, Any]
+    newer: str = ""
+    """Why its metadata cannot be read, when that is of a version that is not known here."""
 
     @property
     def kind(self) -> StoreKind:
@@ -156,10 +160,11 @@ def _operator(folder: Path) -> Operator | None:
         if partition.is_dir() and _NUMBER.fullmatch(partition.name)
         for store in _stores(int(folder.name), partition)
     )
-    name, expected, properties = _metadata(folder)
-    if not name and not any(store.files for store in stores):
+    newer = _newer_metadata(folder / "_metadata")
+    name, expected, properties = ("", (), {}) if newer else _metadata(folder)
+    if not name and not newer and not any(store.files for store in stores):
         return None
-    return Operator(int(folder.name), name, expected, stores, properties)
+    return Operator(int(folder.name), name, expected, stores, properties, newer)
 
 
 def _stores(operator: int, partition: Path) -> list[Store]:
@@ -180,6 +185,19 @@ def _files(folder: Path) -> tuple[StateFile, ...]:
         if match is not None:
             found.append(StateFile(int(match["version"]), match["kind"], each, match["id"]))
     return tuple(sorted(found, key=lambda each: (each.version, each.kind, each.id or "")))
+
+
+def _newer_metadata(folder: Path) -> str:
+    """In words, when there is metadata of a version that is not known here."""
+    known = ("v1", "v2")
+    found = [each.name for each in folder.iterdir() if _VERSION.fullmatch(each.name)] if folder.is_dir() else []
+    for file in (folder / "metadata", *folder.glob("v2/[0-9]*")):
+        try:
+            found.append(file.read_text(encoding="utf-8").partition("\n")[0])
+        except (OSError, UnicodeDecodeError):
+            continue
+    beyond = [each for each in found if _VERSION.fullmatch(each) and each not in known]
+    return newer(f"the metadata of the operator, {max(beyond)}, is", known) if beyond else ""
 
 
 def _metadata(folder: Path) -> tuple[str, tuple[tuple[str, int], ...], dict[str, Any]]:
