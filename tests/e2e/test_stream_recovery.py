@@ -44,11 +44,17 @@ def test_a_lost_or_damaged_checkpoint_is_made_anew_and_no_record_is_lost_or_doub
     assert (whole.way, sum(whole.proven.values())) == (Way.START, 10)
     shutil.rmtree(checkpoint)
     orders.send(_SENT[10:20])
+    with closing(orders.open().world) as world:
+        stale = ControlPlane(world).stream_recovery("live")
     lost = _recovered(orders)
     assert (lost.way, lost.proven, lost.gone) == (Way.FRESH, whole.proven, ())
     again = _recovered(orders)
     assert again.way is Way.START, "repeated, it finds that all is done"
     _caught_up(orders)
+    with closing(orders.open().world) as world:
+        with pytest.raises(Refused, match="moved since it was looked at") as told:
+            ControlPlane(world).stream_recover("live", stale)
+        assert "backcast stream recover live" in told.value.hint, "or its records would come a second time"
     for file in (checkpoint / "offsets").iterdir():
         file.write_text("v1\n{")
     orders.send(_SENT[20:])

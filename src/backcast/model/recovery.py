@@ -32,6 +32,8 @@ class Recovery(Document):
     dataset: str
     table: str
     checkpoint: str
+    query_id: str
+    """Of the query whose batches the table has."""
     damages: tuple[str, ...]
     """What is wrong with the checkpoint, a line each."""
     recoverable: int | None
@@ -55,6 +57,20 @@ class Recovery(Document):
     """Whether the topic has an archive to take them from."""
     way: Way
     why: str
+
+    def moved(self, now: Recovery) -> str:
+        """What a later look finds otherwise, in words; empty while all that a decision rests on is the same."""
+        words = {
+            "query_id": "another query runs the stream",
+            "proven": "the table proves other offsets",
+            "gone": "the log has lost more",
+            "lacking": "other offsets are lacking in the table",
+            "position": "the checkpoint stands elsewhere",
+            "damages": "the checkpoint has other damages",
+            "stateful": "its transform is another one",
+            "way": "another way back follows",
+        }
+        return ", ".join(told for name, told in words.items() if getattr(self, name) != getattr(now, name))
 
     @property
     def starting(self) -> dict[int, int]:
