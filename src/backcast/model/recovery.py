@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from backcast.model.document import Document
-from backcast.model.live import LiveBatch
+from backcast.model.integrity import Integrity
+from backcast.model.live import LiveBatch, StreamStatus
 from backcast.model.log import OffsetRange, Ranges
 
 RECOVERED = "recover.checkpoint"
@@ -57,6 +58,8 @@ class Recovery(Document):
     """Whether the topic has an archive to take them from."""
     way: Way
     why: str
+    integrity: Integrity | None = None
+    """Of the table; None until somebody has looked."""
 
     def moved(self, now: Recovery) -> str:
         """What a later look finds otherwise, in words; empty while all that a decision rests on is the same."""
@@ -76,6 +79,16 @@ class Recovery(Document):
     def starting(self) -> dict[int, int]:
         """Where a fresh checkpoint begins: a log that was cut begins later."""
         return self.proven | {each.partition: each.end for each in self.gone}
+
+
+class Recovered(Document):
+    """What `stream recover` did."""
+
+    found: Recovery
+    after: Integrity | None
+    """Of the table once what was lacking is in it; None when nothing had to be added."""
+    stream: StreamStatus | None
+    """As it runs again; None when it was not started."""
 
 
 def proven_position(ends: Mapping[int, int], batch: int, later: Iterable[LiveBatch]) -> dict[int, int]:
