@@ -28,10 +28,15 @@ _MAY_BE_THERE = (RunState.PUBLISHED, RunState.PUBLISHING, RunState.SUPERSEDED)
 """A publish that ended in the middle may have landed; of a run that others replaced in part, the rest is there."""
 
 
+def landed_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]:
+    """Runs whose rows are in the table, or may be; an undone one is not there."""
+    runs = (run for run in reader.runs(limit=_ALL) if run.table == table and run.state in _MAY_BE_THERE)
+    return tuple((run, reader.manifest(run.run_id)) for run in runs)
+
+
 def added_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], ...]:
     """Runs whose rows were appended to the table or merged into it, or may have been; an undone one is not there."""
-    runs = (run for run in reader.runs(limit=_ALL) if run.table == table and run.state in _MAY_BE_THERE)
-    found = ((run, reader.manifest(run.run_id)) for run in runs)
+    found = landed_runs(reader, table)
     return tuple((run, each) for run, each in found if each.settings.publish_mode is not PublishMode.REPLACE)
 
 

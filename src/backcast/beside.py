@@ -35,7 +35,7 @@ def inputs_beside(
         stream = _adding(world, spec, each)
         if stream is None:
             return found
-        return cast("SharedLog", found).beside(stream.name, partial(_position, world, stream))
+        return cast("SharedLog", found).beside(stream.name, partial(position_by_table, world, stream))
 
     return input_of
 
@@ -63,8 +63,9 @@ def _adding(world: World, spec: PipelineSpec, each: InputSpec) -> StreamSpec | N
     return None
 
 
-def _position(world: World, stream: StreamSpec) -> Mapping[int, int] | None:
-    """By the table, not by what is on record: a process may have died between the two. None: it has nothing there."""
+def position_by_table(world: World, stream: StreamSpec) -> Mapping[int, int] | None:
+    """Up to where the stream has read, by the table, not by what is on record: a process may have died between the two.
+    None: it has nothing there."""
     live = world.stream_reader().stream(stream.name)
     if live is None or live.query_id is None:
         return None

@@ -51,6 +51,7 @@ from backcast.verbs.attesting import AttestingVerbs
 from backcast.verbs.checking import CheckingVerbs
 from backcast.verbs.checkpoints import CheckpointVerbs
 from backcast.verbs.comparing import ComparingVerbs
+from backcast.verbs.integrity import IntegrityVerbs
 from backcast.verbs.missing import MissingVerbs
 from backcast.verbs.stream_backfilling import StreamBackfillVerbs
 from backcast.verbs.stream_recovering import StreamRecoveryVerbs
@@ -77,6 +78,7 @@ class ControlPlane(
     CheckingVerbs,
     CheckpointVerbs,
     ComparingVerbs,
+    IntegrityVerbs,
     MissingVerbs,
     StreamBackfillVerbs,
     StreamRecoveryVerbs,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from backcast.model.full_replay import Days
     from backcast.model.lag import StreamLag
     from backcast.model.late import Closing, LateFound, OpenWindows
-    from backcast.model.log import EventSpan, Ranges
+    from backcast.model.log import EventSpan, Ranges, TopicFacts
     from backcast.model.manifest import CodeIdentity, InputPin, Manifest
     from backcast.model.pipeline import Dataset, InputSpec, Job, PipelineSpec, Relation
     from backcast.model.policy import Policy
@@ -280,6 +280,9 @@ class World(Protocol):
 
     def kafka_window(self, name: str, event_time: str, *, to_end: bool) -> WindowSurvey:
         """Which offsets of a declared topic hold a window of event time, `FROM..TO`."""
+
+    def topic(self, source: LogSource) -> TopicFacts:
+        """As the brokers have it now. Needs no Spark."""
 
     def records_in(self, source: LogSource, ranges: Ranges) -> list[bool | None]:
         """Whether the log has records at these offsets; None where retention took some. Needs no Spark."""

@@ -64,26 +64,47 @@ def test_closed_days_and_weekends_are_no_gaps_and_neither_is_the_future(shop: Sh
     assert ahead.window.end.year < 2099
 
 
-def test_hours_are_missing_where_most_days_have_them(shop: Shop) -> None:
-    """Sales of a day lie in its first hour; here those of four days are spread over three hours."""
+def test_hours_are_missing_where_most_days_have_them_and_are_planned_alone(shop: Shop) -> None:
+    """Sales of a day lie in its first hour; here those of four days are spread over three hours. They are copied."""
     for hour in (1, 2):
         shop.spark.sql(
             f"INSERT INTO {shop.sales} SELECT id, shop, sold_at + INTERVAL {hour} HOUR, amount, quantity "
             f"FROM {shop.sales} WHERE hour(sold_at) = 0"
         )
-    shop.spark.sql(f"DELETE FROM {shop.sales} WHERE date_trunc('HOUR', sold_at) = TIMESTAMP'2026-01-05 01:00:00Z'")
-    found = shop.open().gaps("sales")
+    copied = f"{shop.namespace}.copied"
+    shop.spark.sql(f"CREATE TABLE {copied} USING iceberg PARTITIONED BY (days(sold_at)) AS SELECT * FROM {shop.sales}")
+    copy = f"  copied: {{table: {copied}, time: {{column: sold_at, kind: timestamp}}, grain: day}}\n  revenue:\n"
+    changed(shop, "  revenue:\n    table", f"{copy}    table")
+    changed(
+        shop,
+        "pipelines:\n",
+        "pipelines:\n  copy: {sql: copy.sql, version: 1.0.0, inputs: {sales: sales}, output: copied}\n",
+    )
+    (shop.root / "copy.sql").write_text("SELECT * FROM sales")
+    shop.spark.sql(f"DELETE FROM {copied} WHERE date_trunc('HOUR', sold_at) = TIMESTAMP'2026-01-05 01:00:00Z'")
+    control = shop.open()
+    found = control.gaps("copied", why=WHY, plan=True)
     assert found.gaps == ()
     assert [(f"{each.window.start:%m-%d %H}", each.pieces) for each in found.hours] == [("01-05 01", 1)]
-    assert (found.pipeline, found.requests) == (None, ())
+    assert [(each.start, each.end) for each in found.requests] == [("2026-01-05T01:00Z", "2026-01-05T02:00Z")]
+    (fix,) = found.plans
+    assert (fix.recorded, fix.problem) == (True, "")
+    control.run(fix.run_id)
+    control.publish(fix.run_id)
+    assert control.gaps("copied").sound
+    rows, others = shop.spark.table(copied), shop.spark.table(shop.sales)
+    assert (rows.exceptAll(others).count(), others.exceptAll(rows).count()) == (0, 0)
+    assert control.gaps("sales").pipeline is None, "nothing that could be planned fills it"
 
 
 @pytest.mark.parametrize("table_format", list(TableFormat))
 def test_offsets_that_no_row_carries_are_planned_exactly(
     new_orders: Callable[..., Orders], table_format: TableFormat
 ) -> None:
-    """Three records were never appended; a transaction's marker is no gap; and what retention took nobody can say."""
-    orders = new_orders(partitions=1, table_format=table_format)
+    """Of one partition the first record, three others and all behind the last run were never appended, of the other
+    nothing; a transaction's marker is no gap.
+    """
+    orders = new_orders(partitions=2, table_format=table_format)
     orders.configure(source="transactional: true", pipeline="publish: {mode: append}")
     config = orders.root / "backcast.yaml"
     config.write_text(config.read_text().replace("    key: [id]\n", "    position: {partition: shop, offset: id}\n"))
@@ -94,19 +115,33 @@ def test_offsets_that_no_row_carries_are_planned_exactly(
     sent = list(spread(2, 10))
     orders.broker.transaction(orders.topic, [each.record(0) for each in sent[:10]])
     orders.broker.transaction(orders.topic, [each.record(0) for each in sent[10:]])
+    orders.broker.produce(orders.topic, [sent[number].record(1) for number in (0, 10, 1, 11, 2)])
     control = orders.open()
-    control.backfill(Request(pipeline="orders", offsets="0=0..3,0=5..14,0=15..22", requested_by="tests"))
+    control.backfill(Request(pipeline="orders", offsets="0=1..3,0=5..14,0=15..20", requested_by="tests"))
     found = control.gaps("orders_by_day")
-    assert [(each.range.start, each.range.end, each.fate) for each in found.holes] == [
-        (3, 5, Fate.THERE),
-        (10, 11, Fate.EMPTY),
-        (14, 15, Fate.THERE),
+    assert [(*each.range.model_dump().values(), each.fate) for each in found.holes] == [
+        (0, 0, 1, Fate.THERE),
+        (0, 3, 5, Fate.THERE),
+        (0, 10, 11, Fate.EMPTY),
+        (0, 14, 15, Fate.THERE),
+        (1, 0, 5, Fate.THERE),
     ]
+    assert [tuple(each.model_dump().values()) for each in found.pending] == [(0, 20, 22)]
     found = control.gaps("orders_by_day", why=WHY, plan=True)
-    assert [each.offsets for each in found.requests] == ["0=3..5,0=14..15"]
+    assert [each.offsets for each in found.requests] == ["0=0..1,0=3..5,0=14..15,1=0..5"]
     (fix,) = found.plans
     assert fix.recorded
     control.run(fix.run_id)
     control.publish(fix.run_id)
-    assert control.gaps("orders_by_day").sound
-    assert len(orders.rows()) == 20
+    found = control.gaps("orders_by_day")
+    assert (found.sound, found.between_rows, orders.rows().total()) == (True, "", 24)
+    found = control.gaps("orders_by_day", start="2026-01-01", end="2026-01-02")
+    assert (found.sound, found.holes) == (True, ()), "offsets between two rows of a day may be in rows of another"
+    assert "other times" in found.between_rows
+    orders.broker.delete_records(orders.topic, {1: 3})
+    orders.spark.sql(f"DELETE FROM {orders.table} WHERE shop = '1'")
+    found = control.gaps("orders_by_day")
+    assert [(*each.range.model_dump().values(), each.fate) for each in found.lacking] == [
+        (1, 0, 3, Fate.GONE),
+        (1, 3, 5, Fate.THERE),
+    ]

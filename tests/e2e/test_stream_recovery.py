@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from backcast.cli.dispatch import dispatch
 from backcast.control import ControlPlane
+from backcast.demo.shell import in_process
 from backcast.errors import Refused
+from backcast.model.integrity import changes
 from backcast.model.pipeline import TableFormat
 from backcast.model.recovery import Recovery, Way
 from backcast.model.request import Request
@@ -26,6 +29,16 @@ def _recovered(orders: Orders, **how: bool) -> Recovery:
         return control.stream_recover("live", control.stream_recovery("live"), **how)
 
 
+def _typed(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, str]:
+    """Exit code and answer of a command, for machines."""
+    monkeypatch.chdir(orders.root)
+    with closing(orders.open().world) as world, in_process(ControlPlane(world)):
+        code = dispatch([*words, "--json"])
+    return code, capsys.readouterr().out
+
+
 def _caught_up(orders: Orders) -> None:
     with closing(orders.open().world) as world:
         ControlPlane(world).stream_start("live", once=True)
@@ -33,8 +46,12 @@ def _caught_up(orders: Orders) -> None:
 
 @pytest.mark.parametrize("table_format", list(TableFormat))
 def test_a_lost_or_damaged_checkpoint_is_made_anew_and_no_record_is_lost_or_doubled(
-    new_orders: Callable[..., Orders], table_format: TableFormat
+    new_orders: Callable[..., Orders],
+    table_format: TableFormat,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """And what else is wrong with the table is told with it."""
     orders = new_orders(table_format=table_format)
     orders.configure(stream="most_per_trigger: 8")
     orders.send(_SENT[:10])
@@ -44,11 +61,17 @@ def test_a_lost_or_damaged_checkpoint_is_made_anew_and_no_record_is_lost_or_doub
     assert (whole.way, sum(whole.proven.values())) == (Way.START, 10)
     shutil.rmtree(checkpoint)
     orders.send(_SENT[10:20])
+    with closing(orders.open().world) as world:
+        stale = ControlPlane(world).stream_recovery("live")
     lost = _recovered(orders)
     assert (lost.way, lost.proven, lost.gone) == (Way.FRESH, whole.proven, ())
     again = _recovered(orders)
     assert again.way is Way.START, "repeated, it finds that all is done"
     _caught_up(orders)
+    with closing(orders.open().world) as world:
+        with pytest.raises(Refused, match="moved since it was looked at") as refused:
+            ControlPlane(world).stream_recover("live", stale)
+        assert "backcast stream recover live" in refused.value.hint, "or its records would come a second time"
     for file in (checkpoint / "offsets").iterdir():
         file.write_text("v1\n{")
     orders.send(_SENT[20:])
@@ -62,13 +85,39 @@ def test_a_lost_or_damaged_checkpoint_is_made_anew_and_no_record_is_lost_or_doub
     (kept,) = checkpoint.parent.glob(f"{checkpoint.name}.before-recover-*")
     assert (kept / "offsets").is_dir(), "what was there is kept"
 
+    orders.spark.sql(f"DELETE FROM {orders.table} WHERE day = '2026-01-02'")
+    orders.spark.sql(f"INSERT INTO {orders.table} SELECT * FROM {orders.table} WHERE id = 3")
+    (checkpoint / "metadata").write_text("{")
+    code, told = _typed(orders, monkeypatch, capsys, "stream", "recover", "live", "--look")
+    looked = Recovery.model_validate_json(told)
+    assert (code, looked.way) == (0, Way.FRESH)
+    assert looked.integrity is not None
+    assert [(each.code, each.reason) for each in looked.integrity.findings] == [
+        ("table.doubled-keys", "1 key more than once in 1 place, the first 2026-01-01 to 2026-01-02, e.g. id=3"),
+        ("table.missing-time", "1 day without a row, the first 2026-01-02 to 2026-01-03"),
+    ]
+    plans = [each.remedy for each in looked.integrity.findings]
+    assert plans[0].startswith("backcast plan orders --from 2026-01-01 --to 2026-01-02 --kind repair")
+    assert plans[1] == "backcast gaps orders_by_day --plan plans exactly that"
+
 
 def test_a_stream_that_retention_overtook_gets_the_lost_offsets_from_the_archive_also_after_a_death(
-    new_orders: Callable[..., Orders], namespace: str
+    new_orders: Callable[..., Orders],
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Its checkpoint is whole. Recovered and killed before the archive was read, it knows what it still owes."""
+    """Its checkpoint is whole. Recovered and killed before the archive was read, it knows what it still owes. Before,
+    somebody has added a row of a record that the stream has not read: it would have added it once more.
+    """
     orders = new_orders(source=f"archive: {{table: {namespace}.kept}}")
     orders.configure(source=f"archive: {{table: {namespace}.kept}}", pipeline="publish: {mode: append}")
+    config, model = orders.root / "backcast.yaml", orders.root / "models" / "orders.sql"
+    config.write_text(
+        config.read_text().replace("    key: [id]\n", "    key: [id]\n    position: {partition: p, offset: o}\n")
+    )
+    model.write_text(model.read_text().replace("id,", "id, _kafka.partition AS p, _kafka.offset AS o,"))
+    orders.spark.sql(f"ALTER TABLE {orders.table} ADD COLUMNS (p INT, o BIGINT)")
     orders.send(_SENT[:15])
     _caught_up(orders)
     orders.send(_SENT[15:])
@@ -77,18 +126,27 @@ def test_a_stream_that_retention_overtook_gets_the_lost_offsets_from_the_archive
         control.archive("orders")
         cut = {key: end + 1 for key, end in control.stream_recovery("live").proven.items()}
         orders.broker.delete_records(orders.topic, cut)
-        with pytest.raises(Refused, match=r"no longer has offsets 0=.*, which stream live has not read") as told:
+        with pytest.raises(Refused, match=r"no longer has offsets 0=.*, which stream live has not read") as refused:
             control.stream_start("live", once=True)
-        assert "backcast stream recover live" in told.value.hint
+        assert "backcast stream recover live" in refused.value.hint
+    ahead = f"SELECT 99, shop, at, amount, day, 0, {cut[0] + 2} FROM {orders.table} LIMIT 1"
+    orders.spark.sql(f"INSERT INTO {orders.table} {ahead}")
+    code, told = _typed(orders, monkeypatch, capsys, "stream", "recover", "live", "--yes")
+    assert (code, f"rows carry offsets 0={cut[0] + 2}..{cut[0] + 3}" in told) == (3, True)
+    orders.spark.sql(f"DELETE FROM {orders.table} WHERE id = 99")
     found = _recovered(orders)
     assert (found.way, found.damages, found.starting) == (Way.FRESH, (), cut)
     with closing(orders.open().world) as world:
         control = ControlPlane(world)
         again = control.stream_recovery("live")
         assert (again.way, again.gone, again.lacking) == (Way.START, (), found.gone)
+        before = control.stream_integrity("live", again)
+        assert [each.code for each in before.findings] == ["table.offsets-gone"]
         lacking = ",".join(f"{each.partition}={each.start}..{each.end}" for each in again.lacking)
         control.backfill(Request(pipeline="orders", offsets=lacking, reason="lost", requested_by="tests"))
         assert control.stream_recovery("live").lacking == ()
+        mended, new = changes(before, control.stream_integrity("live", again))
+        assert (mended, new) == (before.findings, ())
         control.stream_start("live", once=True)
     assert orders.rows() == rows_of(_SENT, *_ALL)
 

@@ -70,6 +70,19 @@ def test_offsets_without_records_are_no_gap_and_others_are() -> None:
         assert told in shown(render_gaps(lacking), width=120)
 
 
+def test_what_is_not_read_yet_is_no_gap_and_what_was_not_looked_for_is_said() -> None:
+    pending = found(positions=True, pending=(OffsetRange(partition=1, start=3, end=5),))
+    assert pending.sound
+    screen = shown(render_gaps(pending), width=120)
+    assert "no holes" in screen
+    assert "2 offsets not read yet: 1=3..5" in screen
+    partly = found(positions=True, between_rows="no pipeline that reads one topic fills the dataset")
+    assert partly.sound
+    told = "only holes between two rows were looked for: no pipeline that reads one topic fills the dataset"
+    assert told in shown(render_gaps(partly), width=120)
+    assert not found(positions=True, unanswered="no broker answers", between_rows="no broker answers").sound
+
+
 def test_a_comparison_with_the_sources_tells_rows_or_why_it_cannot() -> None:
     differing = (Differing(window=days(1, 2), rows=1, expected=2),)
     screen = shown(render_gaps(found(against=Against(pipeline="daily", expected=41, differing=differing))))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from backcast.model.live import LiveBatch
 from backcast.model.log import OffsetRange
-from backcast.model.recovery import Way, cut_off, ends_of, proven_position, way_back
+from backcast.model.recovery import Recovery, Way, cut_off, ends_of, proven_position, way_back
 
 
 def _batch(number: int, end: int, *, version: str | None = None, landed: bool = True) -> LiveBatch:
@@ -47,3 +48,21 @@ def test_only_a_whole_checkpoint_that_stands_where_the_table_does_is_kept() -> N
         assert way_back(sound=sound, position=position, proven=ends)[0] is Way.FRESH
     gone = cut_off(ends, {0: 12})
     assert way_back(sound=True, position=ends, proven=ends, gone=gone)[0] is Way.FRESH, "the log begins behind it"
+
+
+def test_what_a_decision_rests_on_has_moved_when_a_later_look_finds_it_otherwise() -> None:
+    told: dict[str, Any] = {
+        "stream": "s",
+        "pipeline": "p",
+        "dataset": "d",
+        "table": "t",
+        "checkpoint": "/c",
+        "query_id": "q",
+    }
+    looked: dict[str, Any] = {"damages": ("it is not there",), "recoverable": None, "stateful": False, "position": None}
+    stands: dict[str, Any] = {"proven": {0: 10}, "batch": 7, "version": "77", "gone": (), "lacking": ()}
+    found = Recovery(**told, **looked, **stands, by_offset=True, archived=False, way=Way.FRESH, why="damaged")
+    assert found.moved(found.model_copy(update={"version": "78", "why": "damaged still"})) == ""
+    assert found.moved(found.model_copy(update={"proven": {0: 20}})) == "the table proves other offsets"
+    other = found.model_copy(update={"query_id": "r", "way": Way.START})
+    assert found.moved(other) == "another query runs the stream, another way back follows"

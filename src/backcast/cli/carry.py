@@ -24,8 +24,11 @@ def refuse_unless_asked(command: str, common: Common, *, yes: bool) -> None:
         raise InvalidRequest(f"{command} asks before it changes a table, and here it cannot ask", hint="add --yes")
 
 
-def carry_through(work: Working, common: Common, request: dict[str, Any], *, yes: bool) -> int:
-    """Plan, ask unless told not to, run and publish; the exit code of the first that stops."""
+def carry_through(work: Working, common: Common, request: dict[str, Any], *, yes: bool, is_last: bool = True) -> int:
+    """Plan, ask unless told not to, run and publish; the exit code of the first that stops.
+
+    When it is not the last that a command does, machines are told of the end by what follows.
+    """
     answer = work.call("plan", "planning", request=request, record=True)
 
     from backcast.model.report import Plan
@@ -38,7 +41,7 @@ def carry_through(work: Working, common: Common, request: dict[str, Any], *, yes
     if not yes and not _confirmed(work, planned):
         work.screen.note(f"nothing was changed; the plan is kept: backcast run {planned.run_id}")
         return 0
-    return _carry_out(work, common, planned.run_id)
+    return _carry_out(work, common, planned.run_id, is_last=is_last)
 
 
 def _refuse_unapproved(planned: Plan) -> None:
@@ -53,7 +56,7 @@ def _refuse_unapproved(planned: Plan) -> None:
         )
 
 
-def _carry_out(work: Working, common: Common, run_id: str) -> int:
+def _carry_out(work: Working, common: Common, run_id: str, *, is_last: bool) -> int:
     from backcast.model.run import Publication, Run
     from backcast.model.states import RunState
 
@@ -62,7 +65,8 @@ def _carry_out(work: Working, common: Common, run_id: str) -> int:
         show_status(common, work.screen, ended)
         return exit_code(ended.state)
     publication = Publication.model_validate(work.call("publish", "publishing", run_id=run_id, yes=True))
-    show_status(common, work.screen, publication)
+    if is_last or not work.screen.json:
+        show_status(common, work.screen, publication)
     return 0
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from backcast.model.calendar import Week
 from backcast.model.document import Document
 from backcast.model.health import Gap
-from backcast.model.log import OffsetRange
+from backcast.model.log import OffsetRange, Ranges
 from backcast.model.request import Request
 from backcast.model.time import Grain, Interval
 
@@ -22,11 +23,11 @@ class Fate(StrEnum):
     GONE = "gone"
     """Retention took some of them, so nobody can say."""
     UNKNOWN = "unknown"
-    """No pipeline that reads exactly one topic fills the dataset."""
+    """The topic could not be asked: no pipeline that reads exactly one fills the dataset, or brokers do not answer."""
 
 
 class Hole(Document):
-    """Offsets between two that rows carry, and that no row carries."""
+    """Offsets that no row carries: between two that rows do, or where the log, streams or runs say that some should."""
 
     range: OffsetRange
     fate: Fate
@@ -83,6 +84,12 @@ class Gaps(Document):
     """The first of them; of datasets whose rows carry positions."""
     positions: bool
     """Whether rows carry positions."""
+    pending: Ranges = ()
+    """Offsets that no row carries because no stream or run has come to them yet."""
+    between_rows: str = ""
+    """Why only holes between two rows were looked for; empty when the log was held against them too."""
+    unanswered: str = ""
+    """Why the topic did not say; empty when it did, or was not asked."""
     against: Against | None
     pipeline: str | None
     """Which one would fill the gaps."""
@@ -100,4 +107,20 @@ class Gaps(Document):
     def sound(self) -> bool:
         against = self.against
         short = against is not None and (against.differing or against.problem)
-        return not (self.gaps or self.hours or self.lacking or short)
+        return not (self.gaps or self.hours or self.lacking or short or self.unanswered)
+
+
+def joined_holes(holes: Iterable[Hole]) -> tuple[Hole, ...]:
+    """Neighbours of which the log says the same as one; holes come in order."""
+    found: list[Hole] = []
+    for each in holes:
+        last = found[-1] if found else None
+        if last is not None and (last.range.partition, last.range.end, last.fate) == (
+            each.range.partition,
+            each.range.start,
+            each.fate,
+        ):
+            found[-1] = Hole(range=last.range.model_copy(update={"end": each.range.end}), fate=each.fate)
+        else:
+            found.append(each)
+    return tuple(found)

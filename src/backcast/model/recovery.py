@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from backcast.model.document import Document
-from backcast.model.live import LiveBatch
+from backcast.model.integrity import Integrity
+from backcast.model.live import LiveBatch, StreamStatus
 from backcast.model.log import OffsetRange, Ranges
 
 RECOVERED = "recover.checkpoint"
@@ -32,6 +33,8 @@ class Recovery(Document):
     dataset: str
     table: str
     checkpoint: str
+    query_id: str
+    """Of the query whose batches the table has."""
     damages: tuple[str, ...]
     """What is wrong with the checkpoint, a line each."""
     recoverable: int | None
@@ -55,11 +58,37 @@ class Recovery(Document):
     """Whether the topic has an archive to take them from."""
     way: Way
     why: str
+    integrity: Integrity | None = None
+    """Of the table; None until somebody has looked."""
+
+    def moved(self, now: Recovery) -> str:
+        """What a later look finds otherwise, in words; empty while all that a decision rests on is the same."""
+        words = {
+            "query_id": "another query runs the stream",
+            "proven": "the table proves other offsets",
+            "gone": "the log has lost more",
+            "lacking": "other offsets are lacking in the table",
+            "position": "the checkpoint stands elsewhere",
+            "damages": "the checkpoint has other damages",
+            "stateful": "its transform is another one",
+            "way": "another way back follows",
+        }
+        return ", ".join(told for name, told in words.items() if getattr(self, name) != getattr(now, name))
 
     @property
     def starting(self) -> dict[int, int]:
         """Where a fresh checkpoint begins: a log that was cut begins later."""
         return self.proven | {each.partition: each.end for each in self.gone}
+
+
+class Recovered(Document):
+    """What `stream recover` did."""
+
+    found: Recovery
+    after: Integrity | None
+    """Of the table once what was lacking is in it; None when nothing had to be added."""
+    stream: StreamStatus | None
+    """As it runs again; None when it was not started."""
 
 
 def proven_position(ends: Mapping[int, int], batch: int, later: Iterable[LiveBatch]) -> dict[int, int]:

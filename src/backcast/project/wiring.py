@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from backcast.model.archiving import ToArchive
     from backcast.model.diff import DiffRules
     from backcast.model.lag import StreamLag
-    from backcast.model.log import EventSpan, Ranges
+    from backcast.model.log import EventSpan, Ranges, TopicFacts
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation
     from backcast.model.policy import Policy
@@ -345,6 +345,11 @@ class Wiring:
         source = find_source(self.project, name)
         window, access = parse_interval(event_time, zone_of(source)), self.project.kafka_access(source.name)
         return window_of(self.spark(), access, source, window, to_end=to_end)
+
+    def topic(self, source: LogSource) -> TopicFacts:
+        from backcast.sources.kafka.topic import KafkaTopic
+
+        return KafkaTopic(self.project.kafka_access(source.name), source.topic, source.isolation).facts()
 
     def records_in(self, source: LogSource, ranges: Ranges) -> list[bool | None]:
         from backcast.sources.kafka.look import records_in

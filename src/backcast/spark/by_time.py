@@ -31,6 +31,28 @@ def counted_by_time(rows: DataFrame, column: TimeColumn, grain: Grain) -> tuple[
     return counts, nowhere
 
 
+def last_time(rows: DataFrame, column: TimeColumn, now: datetime) -> datetime | None:
+    """The newest wall clock time that is not after now; None without any.
+
+    By the greatest value first, which a format may know from its metadata; only a value of the future, or one that
+    stands for no time, makes a second look necessary.
+    """
+    name = quote(column.column)
+    greatest = rows.agg(F.max(F.col(name)).alias(column.column))
+    found = _instant(greatest.select(wall(column).cast("string").alias(_PIECE)))
+    if found is not None and found <= now:
+        return found
+    times = rows.select(wall(column).alias(_PIECE)).where(
+        F.col(_PIECE) <= F.lit(f"{now:%Y-%m-%d %H:%M:%S}").cast("timestamp")
+    )
+    return _instant(times.agg(F.max(_PIECE).cast("string").alias(_PIECE)))
+
+
+def _instant(rows: DataFrame) -> datetime | None:
+    (row,) = rows.collect()
+    return None if row[_PIECE] is None else datetime.fromisoformat(row[_PIECE])
+
+
 def wall(column: TimeColumn) -> Column:
     """The value as a wall clock time of the column's zone; the session's own zone is UTC."""
     value = F.col(quote(column.column))

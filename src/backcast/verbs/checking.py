@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from backcast.model.health import Health, Keys, gaps_of, pieces_of, pieces_with_rows, thin_of
 from backcast.model.table import PublishMode
 from backcast.model.time import Interval
 from backcast.spark.gateway import jvm_errors
-from backcast.verbs.counting import asked_window, counted
+from backcast.verbs.counting import Counted, asked_window, counted
 from backcast.verbs.themed import Verbs
+
+if TYPE_CHECKING:
+    from backcast.model.pipeline import Dataset
+    from backcast.world import World
 
 
 class CheckingVerbs(Verbs):
@@ -20,38 +26,44 @@ class CheckingVerbs(Verbs):
         """
         known = self.world.dataset(dataset)
         window = asked_window(known, start, end)
-        engine, found = self.world.engine(), counted(self.world, known, window)
-        counts, nowhere = found.counts, found.without_time
-        zone = known.time.zone
-        pieces = pieces_of(counts, window, known.grain, zone)
-        usual, thin = thin_of(pieces, counts, known.grain, zone)
-        keys = None
-        if known.key:
-            nulls, doubles, example = engine.key_problems(found.rows, known.key)
-            if set(known.key) & self.world.diff_rules(known.name).masked:
-                example = "***"
-            keys = Keys(columns=known.key, nulls=nulls, doubles=doubles, example=example)
-            if doubles:
-                where, _ = engine.counted_by_time(engine.doubled(found.rows, known.key), known.time, known.grain)
-                keys = keys.model_copy(update={"where": pieces_with_rows(pieces, where, known.grain, zone)})
-        pipelines = self.world.pipelines_to(known.name)
-        return Health(
-            dataset=known.name,
-            table=known.table,
-            version=found.version,
-            grain=known.grain,
-            zone=zone,
-            window=Interval(start=pieces[0].start, end=pieces[-1].end) if pieces else None,
-            rows=sum(counts.values()) + nowhere,
-            without_time=nowhere,
-            pieces=len(pieces),
-            usual=usual,
-            gaps=gaps_of(pieces, counts, known.grain, zone, known.calendar),
-            thin=thin,
-            keys=keys,
-            pipelines=pipelines,
-            restated_by=tuple(each for each in pipelines if self._replaces(each)),
-        )
+        return health_of(self.world, known, window, counted(self.world, known, window))
 
-    def _replaces(self, pipeline: str) -> bool:
-        return self.world.pipeline(pipeline).settings.publish_mode is PublishMode.REPLACE
+
+def health_of(world: World, known: Dataset, window: Interval | None, found: Counted) -> Health:
+    """Of rows that were counted. Without a window from the first of them to the last."""
+    engine = world.engine()
+    counts, nowhere = found.counts, found.without_time
+    zone = known.time.zone
+    pieces = pieces_of(counts, window, known.grain, zone)
+    usual, thin = thin_of(pieces, counts, known.grain, zone)
+    keys = None
+    if known.key:
+        nulls, doubles, example = engine.key_problems(found.rows, known.key)
+        if set(known.key) & world.diff_rules(known.name).masked:
+            example = "***"
+        keys = Keys(columns=known.key, nulls=nulls, doubles=doubles, example=example)
+        if doubles:
+            where, _ = engine.counted_by_time(engine.doubled(found.rows, known.key), known.time, known.grain)
+            keys = keys.model_copy(update={"where": pieces_with_rows(pieces, where, known.grain, zone)})
+    pipelines = world.pipelines_to(known.name)
+    return Health(
+        dataset=known.name,
+        table=known.table,
+        version=found.version,
+        grain=known.grain,
+        zone=zone,
+        window=Interval(start=pieces[0].start, end=pieces[-1].end) if pieces else None,
+        rows=sum(counts.values()) + nowhere,
+        without_time=nowhere,
+        pieces=len(pieces),
+        usual=usual,
+        gaps=gaps_of(pieces, counts, known.grain, zone, known.calendar),
+        thin=thin,
+        keys=keys,
+        pipelines=pipelines,
+        restated_by=tuple(each for each in pipelines if _replaces(world, each)),
+    )
+
+
+def _replaces(world: World, pipeline: str) -> bool:
+    return world.pipeline(pipeline).settings.publish_mode is PublishMode.REPLACE

@@ -26,6 +26,9 @@ class Counted:
 
     version: str | None
     rows: DataFrame
+    everything: DataFrame
+    """All rows of the version, in the window or not."""
+    window: Interval | None
     counts: Counts
     without_time: int
     hours: Counts | None = None
@@ -40,7 +43,9 @@ def counted(world: World, dataset: Dataset, window: Interval | None, *, hours: b
     finer = hours and dataset.grain is not Grain.HOUR and dataset.time.unit in (None, Grain.HOUR)
     grain = Grain.HOUR if finer else dataset.grain
     found, nowhere = world.engine().counted_by_time(rows, dataset.time, grain)
-    return Counted(version, rows, coarse(found, dataset.grain), nowhere, found if finer else None)
+    everything = rows if window is None else target.read(version, EVERYTHING)
+    counts = coarse(found, dataset.grain)
+    return Counted(version, rows, everything, window, counts, nowhere, found if finer else None)
 
 
 def coarse(counts: Counts, grain: Grain) -> Counts:

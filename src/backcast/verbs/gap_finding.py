@@ -10,23 +10,20 @@ from typing import TYPE_CHECKING
 from backcast.errors import InvalidRequest
 from backcast.model.calendar import Calendar
 from backcast.model.fixing import offset_request, window_requests
-from backcast.model.gaps import Against, Differing, Fate, Gaps, Hole
+from backcast.model.gaps import Against, Differing, Fate, Gaps
 from backcast.model.health import Gap, gaps_of, missing_hours, pieces_of, rows_of, together
 from backcast.model.request import Kind, Request
-from backcast.model.source import LogSource
 from backcast.model.table import PublishMode
 from backcast.model.time import Grain, Interval, ceil_instant, floor_instant
 from backcast.model.words import many
-from backcast.spark.holes import holes
 from backcast.verbs.counting import Counted, Counts, counted
+from backcast.verbs.hole_finding import MOST_HOLES, AskedTopic, asked_topic, found_holes
 from backcast.verbs.recomputed import obstacles, recomputed
 
 if TYPE_CHECKING:
     from backcast.model.pipeline import Dataset, PipelineSpec
     from backcast.model.report import Plan
     from backcast.world import World
-
-_MOST_HOLES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +38,17 @@ class GapFinder:
     """What the requests have in common; its pipeline may be empty."""
 
     def find(self, window: Interval | None, against: str | None) -> Gaps:
+        topic = asked_topic(self.world, self.dataset, self.asked.pipeline)
+        found = counted(self.world, self.dataset, window, hours=against is None)
+        return self._gaps(window, against, found, topic)
+
+    def find_in(self, newest: Counted, topic: AskedTopic) -> Gaps:
+        """Among the newest rows, which were counted: between the first of them and the last."""
+        return self._gaps(None, None, newest, topic)
+
+    def _gaps(self, window: Interval | None, against: str | None, found: Counted, topic: AskedTopic) -> Gaps:
         dataset, now = self.dataset, self.world.clock.now()
         zone, grain = dataset.time.zone, dataset.grain
-        found = counted(self.world, dataset, window, hours=against is None)
         pieces = [each for each in pieces_of(found.counts, window, grain, zone) if each.start < now]
         compared, expected = (None, None) if against is None else self._against(against, window, found, pieces, now)
         if expected is not None:
@@ -53,6 +58,7 @@ class GapFinder:
             gaps = gaps_of(pieces, found.counts, grain, zone, self.calendar)
         hours = () if found.hours is None else self._hours(pieces, found.hours, now, whole=window is not None)
         empty = sum(1 for each in pieces if not rows_of(each, found.counts, grain, zone))
+        offsets = found_holes(self.world, dataset, topic, found, to_end=window is None)
         answer = Gaps(
             dataset=dataset.name,
             table=dataset.table,
@@ -66,15 +72,18 @@ class GapFinder:
             closed=empty - sum(each.pieces for each in gaps),
             gaps=gaps,
             hours=hours,
-            holes=self._holes(found),
+            holes=offsets.holes,
             positions=dataset.position is not None,
+            pending=offsets.pending,
+            between_rows=offsets.between_rows,
+            unanswered=topic.unanswered,
             against=compared,
             pipeline=self.asked.pipeline or None,
             requests=(),
-            notes=(),
+            notes=topic.notes,
         )
         requests, notes = self._requests(answer)
-        return answer.model_copy(update={"requests": requests, "notes": notes})
+        return answer.model_copy(update={"requests": requests, "notes": (*answer.notes, *notes)})
 
     def _hours(self, pieces: list[Interval], hours: Counts, now: datetime, *, whole: bool) -> tuple[Gap, ...]:
         """Unless a window was asked for, the first and the last piece may have begun late, or be under way."""
@@ -117,22 +126,6 @@ class GapFinder:
         empty = (each for each in pieces if not rows_of(each, counts, grain, zone))
         return together(each for each in empty if rows_of(each, expected, grain, zone))
 
-    def _holes(self, found: Counted) -> tuple[Hole, ...]:
-        if self.dataset.position is None:
-            return ()
-        ranges = holes(found.rows, self.dataset.position, _MOST_HOLES)
-        source = self._topic()
-        if source is None or not ranges:
-            return tuple(Hole(range=each, fate=Fate.UNKNOWN) for each in ranges)
-        fates = {True: Fate.THERE, False: Fate.EMPTY, None: Fate.GONE}
-        there = self.world.records_in(source, ranges)
-        return tuple(Hole(range=each, fate=fates[one]) for each, one in zip(ranges, there, strict=True))
-
-    def _topic(self) -> LogSource | None:
-        topics = [each.dataset for each in self._spec().inputs] if self.asked.pipeline else []
-        logs = [each for each in topics if isinstance(each, LogSource)]
-        return logs[0] if len(logs) == 1 else None
-
     def _spec(self) -> PipelineSpec:
         return self.world.pipeline(self.asked.pipeline)
 
@@ -151,8 +144,8 @@ class GapFinder:
         if missing and mode is not PublishMode.REPLACE:
             if windows or differing:
                 notes.append("offsets say exactly what is missing between them; look again after that run")
-            if len(found.holes) == _MOST_HOLES:
-                notes.append(f"only the first {_MOST_HOLES:,} holes: look again after that run")
+            if len(found.holes) == MOST_HOLES:
+                notes.append(f"only the first {MOST_HOLES:,} holes: look again after that run")
             request = offset_request(self._because(f"{many(len(missing), 'hole')} in the offsets"), missing)
             return (request,), tuple(notes)
         if missing and not windows and not differing:

@@ -9,6 +9,7 @@ from uuid import uuid4
 from backcast.appending import added_runs
 from backcast.beside import newest_commit, proven
 from backcast.errors import InvalidRequest, Refused
+from backcast.model.full_replay import refuse_between
 from backcast.model.live import stream_lease
 from backcast.model.log import OffsetRange
 from backcast.model.pieces import layers, pieces
@@ -38,6 +39,10 @@ class StreamRecoveryVerbs(StreamingVerbs):
             hint = "its sink's memory is Spark's own: backcast checkpoint verify, then backcast checkpoint fork"
             raise InvalidRequest(f"stream {name} is run by somebody else: its commits do not tell offsets", hint=hint)
         self.refuse_start(name)
+        return self._looked_at(spec)
+
+    def _looked_at(self, spec: StreamSpec) -> Recovery:
+        name = spec.name
         Exchange(local_folder(spec.checkpoint)).finish_interrupted()
         checkpoint = Checkpoint(local_folder(spec.checkpoint))
         query_id = self._query_id(spec, checkpoint)
@@ -62,6 +67,7 @@ class StreamRecoveryVerbs(StreamingVerbs):
             dataset=spec.dataset.name,
             table=spec.dataset.table,
             checkpoint=spec.checkpoint,
+            query_id=query_id,
             damages=tuple(f"{each.file}: {each.what}" for each in found.damages) if exists else ("it is not there",),
             recoverable=found.recoverable if exists else None,
             stateful=bool(checkpoint.operators) or query.stateful(),
@@ -77,22 +83,29 @@ class StreamRecoveryVerbs(StreamingVerbs):
             why=why,
         )
 
+    @jvm_errors("recovering the stream")
     def stream_recover(self, name: str, found: Recovery, *, without_state: bool = False) -> Recovery:
         """Put a fresh checkpoint at the proven offsets in the place of the old one, which is kept aside.
 
-        Raises Refused for state that would be lost, and when something moved since it was looked at.
+        Raises Refused for state that would be lost, and when something moved since it was looked at: a person may have
+        thought about it for an hour, and somebody else has recovered the stream, which has read on since.
         """
         if found.way is Way.START:
             return found
         _refuse_losing_state(found, without_state=without_state)
         world, spec = self.world, self.world.stream(name)
         store = world.store().streams
-        live = store.stream(name)
         with acquire(world.store().leases, stream_lease(name), world.holder(), world.clock, world.ended) as lease:
+            refuse_between(store.steps(name))
+            if moved := found.moved(self._looked_at(spec)):
+                hint = f"look again: backcast stream recover {name}"
+                raise Refused(f"stream {name} moved since it was looked at: {moved}", hint=hint)
+            live = store.stream(name)
             query_id, exchange = str(uuid4()), Exchange(local_folder(spec.checkpoint))
             offsets = {spec.source.topic: {str(key): value for key, value in sorted(found.starting.items())}}
             with exchange.building() as building:
                 write_fresh(building, query_id, {"0": json.dumps(offsets, separators=(",", ":"))})
+            lease.check()
             kept = exchange.exchange("recover", world.clock.now())
             told = {
                 "query_id": query_id,

@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from backcast.cli.carry import Yes, refuse_unless_asked
-from backcast.cli.commands.backfill import backfill
+from backcast.cli.carry import Yes, carry_through, refuse_unless_asked
 from backcast.cli.commands.stream_start import started_in_background
 from backcast.cli.locate import find_project
 from backcast.cli.opened import opened
-from backcast.cli.options import DEFAULTS, Common, ScopeOptions, StreamName, WhyOptions
-from backcast.cli.working import screen_of, working
-from backcast.errors import Refused
+from backcast.cli.options import DEFAULTS, NO_LIMITS, Common, ScopeOptions, StreamName, WhyOptions
+from backcast.cli.request import asked_request
+from backcast.cli.working import Working, screen_of, working
+from backcast.errors import BackcastError, Refused
 
 if TYPE_CHECKING:
     from backcast.cli.screen import Screen
+    from backcast.model.integrity import Integrity
     from backcast.model.recovery import Recovery
 
 
@@ -32,62 +33,108 @@ def stream_recover(
 ) -> int:
     """Bring back a stream whose checkpoint is lost."""
     from backcast.cli.render.recovery import render_recovery
-    from backcast.model.recovery import Recovery, Way
+    from backcast.model.recovery import Way
 
-    screen = screen_of(common)
+    screen, after = screen_of(common), None
     if not look:
         refuse_unless_asked("stream recover", common, yes=yes)
     with working(common, "stream-recovery") as work:
-        found = Recovery.model_validate(work.call("stream-recovery", "looking at table, checkpoint and log", name=name))
+        found = _looked_at(work, name)
         if look or not common.json:
             work.screen.show(found, render_recovery(found))
         if look:
             return 0
+        _refuse_worse(found)
         if found.way is not Way.START:
             if not yes and not _agreed(screen, "Put a fresh checkpoint there? The old one is kept aside."):
                 screen.note("nothing was changed")
                 return 0
             given = {"name": name, "found": found.as_json(), "without_state": without_state}
             work.call("stream-recover", "making the checkpoint", **given)
-    if not found.lacking:
-        return _resume(found, common, screen, yes=yes)
-    if not found.by_offset:
-        _resume(found, common, screen, yes=yes)
+        if found.lacking and found.by_offset:
+            code = _restore(work, found, common, yes=yes)
+            if code:
+                screen.note(
+                    f"offsets {_lacking(found)} are not in {found.table}, and the stream is not started: the same"
+                    f" command tries again, backcast stream start {found.stream} goes on without them"
+                )
+                return code
+            after = _look_again(work, found)
+    _resume(found, after, common, screen, yes=yes)
+    if found.lacking and not found.by_offset:
         screen.note(f"offsets {_lacking(found)} are not in {found.table}: backcast late {found.stream} --plan")
         return Refused.exit_code
-    code = _restore(found, common, yes=yes)
-    if code:
-        screen.note(
-            f"offsets {_lacking(found)} are not in {found.table}, and the stream is not started: the same command tries"
-            f" again, backcast stream start {found.stream} goes on without them"
-        )
-        return code
-    return _resume(found, common, screen, yes=yes)
+    return 0
 
 
-def _restore(found: Recovery, common: Common, *, yes: bool) -> int:
+def _looked_at(work: Working, name: str) -> Recovery:
+    from backcast.model.recovery import Recovery
+
+    found = Recovery.model_validate(work.call("stream-recovery", "looking at checkpoint and log", name=name))
+    try:
+        return found.model_copy(update={"integrity": _integrity(work, found)})
+    except BackcastError as error:
+        # Whose table cannot be judged may need the stream all the more.
+        work.screen.note(f"nobody knows what the table lacks or has twice: {error}")
+        return found
+
+
+def _integrity(work: Working, found: Recovery) -> Integrity:
+    from backcast.model.integrity import Integrity
+
+    given = {"name": found.stream, "found": found.as_json()}
+    return Integrity.model_validate(work.call("stream-integrity", "looking at the table", **given))
+
+
+def _refuse_worse(found: Recovery) -> None:
+    """Raises Refused where the stream would do more damage to the table, were it started."""
+    if found.integrity is not None and found.integrity.problems:
+        worst = found.integrity.problems[0]
+        raise Refused(f"{found.table}: {worst.reason}", hint=worst.remedy)
+
+
+def _restore(work: Working, found: Recovery, common: Common, *, yes: bool) -> int:
     """What retention took before the stream could read it, out of the archive. The exit code of its run."""
     why = WhyOptions(reason=f"retention took what stream {found.stream} had not read", kind="repair")
-    return backfill(found.pipeline, scope=ScopeOptions(offsets=_lacking(found)), why=why, yes=yes, common=common)
+    request = asked_request(found.pipeline, None, ScopeOptions(offsets=_lacking(found)), why, NO_LIMITS)
+    return carry_through(work, common, request.as_json(), yes=yes, is_last=False)
+
+
+def _look_again(work: Working, found: Recovery) -> Integrity | None:
+    """Rows were added, so the table is another one."""
+    from backcast.cli.render.recovery import render_integrity
+
+    if found.integrity is None:
+        return None
+    after = _integrity(work, found)
+    if not work.screen.json:
+        work.screen.show(after, render_integrity(found.integrity, after))
+    return after
 
 
 def _lacking(found: Recovery) -> str:
     return ",".join(f"{each.partition}={each.start}..{each.end}" for each in found.lacking)
 
 
-def _resume(found: Recovery, common: Common, screen: Screen, *, yes: bool) -> int:
+def _resume(found: Recovery, after: Integrity | None, common: Common, screen: Screen, *, yes: bool) -> None:
+    """Start the stream, and say what is left to be done about the table."""
     if not yes and not _agreed(screen, f"Start stream {found.stream}?"):
         screen.note(f"later: backcast stream start {found.stream}")
-        return 0
+        return
     with opened(common) as control:
         started_in_background(control, find_project(common.project), common.profile, found.stream, accept=False)
         from datetime import UTC, datetime
 
         from backcast.cli.render.stream import render_stream
+        from backcast.model.recovery import Recovered
 
         status = control.stream_status(found.stream)
-        screen.show(status, render_stream(status, datetime.now(UTC)))
-    return 0
+        told = Recovered(found=found, after=after, stream=status)
+        screen.show(told, render_stream(status, datetime.now(UTC)))
+    left = after or found.integrity
+    if left is not None and left.findings:
+        codes = ", ".join(each.code for each in left.findings)
+        screen.note(f"still to be mended in {found.table}: {codes} (above)")
 
 
 def _agreed(screen: Screen, question: str) -> bool:

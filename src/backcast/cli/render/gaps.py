@@ -11,6 +11,7 @@ from backcast.cli.render.words import count, number
 from backcast.model.calendar import Week
 from backcast.model.gaps import Fate, Gaps
 from backcast.model.health import Gap
+from backcast.model.log import span
 from backcast.sources.kafka.spelling import format_ranges
 
 _SHOWN = 20
@@ -18,7 +19,7 @@ _FATES = {
     Fate.THERE: "the topic has records there",
     Fate.EMPTY: "nothing is there in the topic either",
     Fate.GONE: "the topic no longer has all of them, so nobody can say",
-    Fate.UNKNOWN: "no pipeline that reads one topic fills the dataset, so nobody can say",
+    Fate.UNKNOWN: "the topic was not asked, so nobody can say",
 }
 
 
@@ -76,9 +77,7 @@ def _places(gaps: tuple[Gap, ...], noun: str, found: Gaps) -> list[RenderableTyp
 def _holes(found: Gaps) -> list[RenderableType]:
     if not found.positions:
         return []
-    if not found.holes:
-        return [text(("no holes", GOOD))]
-    lines: list[RenderableType] = []
+    lines: list[RenderableType] = [] if found.holes else [text(("no holes", GOOD))]
     for fate in Fate:
         ranges = tuple(each.range for each in found.holes if each.fate is fate)
         if not ranges:
@@ -88,6 +87,12 @@ def _holes(found: Gaps) -> list[RenderableType]:
         lines.append(text((f"{count(offsets, 'offset')} that no row carries: {_FATES[fate]}", style)))
         lines.append(format_ranges(ranges[:_SHOWN]))
         lines += _more(len(ranges))
+    if found.pending:
+        told = f"{count(span(found.pending), 'offset')} not read yet: {format_ranges(found.pending[:_SHOWN])}"
+        lines += [text((told, QUIET)), *_more(len(found.pending))]
+    if found.between_rows:
+        style = CAREFUL if found.unanswered else QUIET
+        lines.append(text((f"only holes between two rows were looked for: {found.between_rows}", style)))
     return lines
 
 

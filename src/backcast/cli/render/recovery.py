@@ -6,8 +6,12 @@ from collections.abc import Mapping
 
 from rich.console import RenderableType
 
-from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, blocks, page, text
+from backcast.cli.render.layout import BAD, CAREFUL, GOOD, QUIET, STRONG, blocks, page, section, text
+from backcast.cli.render.plan import findings_grid
+from backcast.cli.render.window import window_text
 from backcast.cli.render.words import count
+from backcast.model.finding import Finding
+from backcast.model.integrity import Integrity, changes
 from backcast.model.log import Ranges
 from backcast.model.recovery import NO_BATCH, Recovery, Way
 
@@ -24,12 +28,45 @@ def render_recovery(found: Recovery) -> RenderableType:
         blocks(
             [
                 ("table", _table(found)),
+                ("rows", [] if found.integrity is None else _looked_at(found.integrity)),
                 ("checkpoint", _checkpoint(found)),
                 ("log", _log(found)),
                 ("therefore", [text(_therefore(found))]),
             ]
         ),
+        None if found.integrity is None else _findings(found.integrity.findings),
     )
+
+
+def render_integrity(before: Integrity | None, after: Integrity) -> RenderableType:
+    """What is otherwise than before rows were added."""
+    mended, new = changes(before, after) if before is not None else ((), after.findings)
+    lines = [*_looked_at(after), *(text(("mended  ", GOOD), each.reason) for each in mended)]
+    if not mended and not new:
+        lines.append(text(("as before", QUIET)))
+    return page(
+        text((after.health.dataset, STRONG), "  with the rows that were added"),
+        blocks([("rows", lines)]),
+        _findings(new),
+    )
+
+
+def _looked_at(found: Integrity) -> list[RenderableType]:
+    health = found.health
+    if health.window is None:
+        return ["none"]
+    where = window_text(health.window, health.zone)
+    lines: list[RenderableType] = [f"{count(health.rows, 'row')} looked at, the newest: {where}"]
+    if not found.findings:
+        key = "" if health.keys is None else f"{', '.join(health.keys.columns)} once each, "
+        lines.append(text((f"{key}nothing missing", GOOD)))
+    if found.gaps.between_rows and not found.gaps.unanswered:
+        lines.append(text((f"only holes between two rows were looked for: {found.gaps.between_rows}", QUIET)))
+    return lines
+
+
+def _findings(findings: tuple[Finding, ...]) -> RenderableType | None:
+    return section("Findings", findings_grid(findings)) if findings else None
 
 
 def _table(found: Recovery) -> list[RenderableType]:
