@@ -39,7 +39,8 @@ def test_outputs_are_merged_at_a_day(
     """With a record that nobody can decode, and a batch that died behind its commit: the store does not know it."""
     orders = new_orders(table_format=table_format)
     aside = f"{namespace}.aside_{table_format.value}"
-    orders.configure(source=f"quarantine: {{table: {aside}, most: 1}}", stream="most_per_trigger: 8")
+    throttle = "throttle: {pause: 1s, live_lag: 5}"
+    orders.configure(source=f"quarantine: {{table: {aside}, most: 1}}", pipeline=throttle, stream="most_per_trigger: 8")
     orders.send(SENT)
     orders.send_raw(b"{broken")
     live(orders)
@@ -50,7 +51,10 @@ def test_outputs_are_merged_at_a_day(
     (orders.root / "models" / "orders.sql").write_text(TEN_TIMES)
     control = orders.open()
     control.stream_replay("live", "2026-01-02")
-    control.stream_replay_slice("live", within=1000)
+    said: list[str] = []
+    control.stream_replay_slice("live", within=1000, on_progress=lambda progress: said.append(progress.message))
+    assert set(said) == {"rests 1 s"}, "behind each batch; nobody runs the stream, and so nobody waits for it"
+    assert len(said) >= 3
     found = caught_up(control)
     assert sum(found.ends.values()) == len(SENT) + 2, "what the table has is read, whatever the store knows"
     run_id = publish(control, WHY)
