@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from backcast.errors import BackcastError
+from backcast.errors import BackcastError, UnknownName
 from backcast.model.live import stream_lease
 from backcast.model.throttle import Behind
 from backcast.run.brake import Brake
@@ -37,7 +37,11 @@ class LiveLags:
 
     def __call__(self, name: str) -> Behind | None:
         """None for one that nobody runs, and where nothing is known."""
-        spec = self.world.stream(name)
+        try:
+            spec = self.world.stream(name)
+        except UnknownName:
+            # Declared when the run was planned.
+            return None
         # Of one that others run its checkpoint tells, where that can be read.
         return self._asked(spec, None) if spec.external else self._of_ours(spec)
 

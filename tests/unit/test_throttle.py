@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from backcast.cli.progress import ProgressView
 from backcast.cli.render.plan import render_plan
+from backcast.cli.screen import Screen
 from backcast.errors import BackcastError, ConfigError, InvalidRequest, StateConflict, Unavailable
 from backcast.model.live import LiveBatch
 from backcast.model.log import OffsetRange, PartitionState, read_by_partition, unread
 from backcast.model.replay import USUAL_BATCH, batch_records
-from backcast.model.report import Plan
+from backcast.model.report import Plan, Progress
 from backcast.model.run import Holder, Lease
 from backcast.model.stream import StreamSpec
 from backcast.model.throttle import BATCH_SECONDS, Behind, Throttle, Work
@@ -282,6 +284,17 @@ def test_the_configuration_knows_the_streams_of_the_table_and_the_plan_tells_it(
         "at most 5,000 rows a second, at most 900 records a second of a partition, 2 s between jobs, waits while live"
     )
     assert f"{said} is more than 1,000 records behind" in " ".join(shown(render_plan(plan), 250).split())
+
+
+def test_a_log_of_a_command_has_a_line_now_and_then_while_a_replay_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has no chunks to count, so that each of its words would seem to be the last."""
+    moments = iter((0.0, 1.0, 2.0, 10.5, 11.0))
+    with ProgressView(Screen(no_color=True), "replaying", clock=lambda: next(moments)) as view:
+        for left in (13, 12, 11, 3):
+            view(Progress(step="replay", message=f"rests {left} s").as_json())
+        view(Progress(step="stage", message="chunk 1", done=1, total=2).as_json())
+    told = capsys.readouterr().err.split("\n")
+    assert told == ["replay: rests 13 s", "replay: rests 3 s", "stage: 1/2 chunks, chunk 1", ""]
 
 
 def test_a_lag_of_no_stream_is_told_as_that() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING
 
 from backcast.model.throttle import Behind, Work
@@ -41,8 +42,8 @@ class Brake:
     def rest(self) -> None:
         until, self._rested_at = self._rested_at, None
         while until is not None and (left := until - self.clock.monotonic()) > 0:
-            self.say(f"rests {left:,.0f} s")
-            self._sleep(min(left, POLL_SECONDS))
+            self.say(f"rests {ceil(left):,} s")
+            self._sleep_until(self.clock.monotonic() + min(left, POLL_SECONDS))
 
     def before_a_job(self) -> None:
         self.rest()
@@ -51,8 +52,7 @@ class Brake:
             name, behind = late
             note = f" ({behind.note})" if behind.note else ""
             self.say(f"waits: stream {name} is {behind.records:,} records behind{note}")
-            for _ in range(int(min(left, LOOK_SECONDS) / POLL_SECONDS)):
-                self._sleep(POLL_SECONDS)
+            self._sleep_until(self.clock.monotonic() + min(left, LOOK_SECONDS))
         if late is not None and not late[1].known_to_run:
             self._hopeless[late[0]] = late[1].position
 
@@ -68,6 +68,7 @@ class Brake:
                 return name, behind
         return None
 
-    def _sleep(self, seconds: float) -> None:
-        self.still()
-        self.clock.sleep(seconds)
+    def _sleep_until(self, moment: float) -> None:
+        while (left := moment - self.clock.monotonic()) > 0:
+            self.still()
+            self.clock.sleep(min(left, POLL_SECONDS))

@@ -64,6 +64,8 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
             job.store.runs.record(job.run.run_id, "chunks.failed", chunks=names, error=error.message)
             raise
         except BackcastError as error:
+            if job.pace is not None:
+                job.pace.after_a_job(Work(0, 0.0))
             if len(claimed) > 1:
                 job.store.chunks.reset(job.run.run_id, names, job.lease.check())
                 limit = len(claimed) // 2

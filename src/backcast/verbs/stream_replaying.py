@@ -99,7 +99,7 @@ class StreamReplayVerbs(StreamingVerbs):
         full, live = self.world.replaying(name).full, self.world.store().streams.stream(name)
         query, since = full.catch_up(self._pace(spec, on_progress)), self._since(spec, there)
         begun = query.query_id() == there.query_id
-        full.refuse_other_log("" if live is None else live.topic_id, query.starts() if begun else {})
+        full.refuse_other_log("" if live is None else live.topic_id, query.starts() if begun else there.offsets)
         newest = self._newest(spec, probe=last)
         starts, ends = {each.partition: each.start for each in newest}, {each.partition: each.end for each in newest}
         if not begun:
