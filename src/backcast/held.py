@@ -22,6 +22,7 @@ from backcast.model.states import ChunkState, RunState
 from backcast.model.table import NetChange, PublishMode
 from backcast.model.verdict import Check, Consequence, Outcome
 from backcast.model.words import many
+from backcast.pacing import brake_of
 from backcast.plan.pins import pin_inputs, read_windows
 from backcast.publish.decide import RestageNeeded
 from backcast.publish.job import PublishJob
@@ -30,6 +31,7 @@ from backcast.publish.undo import undo as undo_step
 from backcast.recorded import require_history
 from backcast.replaying import input_of, record_replay, transform_of
 from backcast.run import drift, restage, worker
+from backcast.run.chunks import report, still_working
 from backcast.run.compute import Compute
 from backcast.run.job import RunJob
 from backcast.run.step import stage_run
@@ -268,7 +270,7 @@ class HeldRun:
 
     def _run_job(self, run: Run, manifest: Manifest, inputs: tuple[InputPin, ...]) -> RunJob:
         world = self.world
-        return RunJob(
+        job = RunJob(
             run=run,
             manifest=manifest,
             store=world.store(),
@@ -280,6 +282,12 @@ class HeldRun:
             on_progress=self.on_progress,
             ended=world.ended,
         )
+        throttle = manifest.settings.throttle
+        if throttle is None:
+            return job
+        pace = brake_of(world, throttle, partial(still_working, job), partial(report, job))
+        paced = transform_of(world, self.run_id, manifest, inputs, pace)
+        return replace(job, pace=pace, compute=replace(job.compute, transform=paced))
 
     def _compute(self, manifest: Manifest, inputs: tuple[InputPin, ...]) -> Compute:
         specs = {each.name: each for each in self.world.pipeline(manifest.pipeline).inputs}

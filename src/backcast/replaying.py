@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from backcast.model.replay import ReplayPin
     from backcast.model.request import Request
     from backcast.ports import Input
+    from backcast.ports.pace import Pace
     from backcast.world import Transform, World
 
 
@@ -55,11 +56,13 @@ def input_of(world: World, manifest: Manifest, spec: InputSpec) -> Input:
     return _input(world, manifest.streamed, spec)
 
 
-def transform_of(world: World, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...]) -> Transform:
-    """What computes the run's rows."""
+def transform_of(
+    world: World, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...], pace: Pace | None = None
+) -> Transform:
+    """What computes the run's rows; a query of its own at that pace."""
     if manifest.streamed is None:
         return world.transform(manifest.pipeline)
-    return world.replaying(manifest.streamed.stream).transform(run_id, manifest, inputs)
+    return world.replaying(manifest.streamed.stream).transform(run_id, manifest, inputs, pace)
 
 
 def record_replay(world: World, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...]) -> None:

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from backcast.model.scope import Predicate
     from backcast.model.source import LogSource
     from backcast.model.stream import StreamSpec
+    from backcast.model.throttle import Behind
     from backcast.model.time import Interval
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Store, Target
     from backcast.ports.comparing import Comparer
+    from backcast.ports.pace import Pace
     from backcast.ports.rules import RuleCode, RuleEngine
     from backcast.ports.streams import LiveQuery, LiveTarget, StreamReader
 
@@ -69,6 +71,9 @@ class CatchingUp(Protocol):
 
     def advance(self, ends: Mapping[int, int], *, as_one: bool = False) -> None:
         """Read up to exactly these offsets, and write the windows that this closes; as one batch: not yet."""
+
+    def rest(self) -> None:
+        """As its pace asks for, once a slice is over."""
 
     def ends(self) -> dict[int, int]:
         """The next offset of each partition."""
@@ -126,8 +131,10 @@ class Replaying(Protocol):
     def planning(self) -> Transform:
         """The transform over the stream, to be looked at."""
 
-    def transform(self, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...]) -> ReplayedTransform:
-        """The transform of a run that replays it."""
+    def transform(
+        self, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...], pace: Pace | None = None
+    ) -> ReplayedTransform:
+        """The transform of a run that replays it, at that pace."""
 
     def caught_up(self) -> ReplayPin:
         """What the query of a full replay has computed by now, for a plan."""
@@ -144,8 +151,14 @@ class FullReplaying(Protocol):
     def folder(self) -> Path:
         """Where a full replay keeps its query and what that has computed."""
 
-    def catch_up(self) -> CatchingUp:
-        """The query of a full replay."""
+    def catch_up(self, pace: Pace | None = None) -> CatchingUp:
+        """The query of a full replay; it reads at that pace."""
+
+    def first_day(self, offsets: Mapping[int, int], start: str | None) -> str | None:
+        """From where on the table can be replaced by who reads from these offsets on; None: all of it. Needs no Spark.
+
+        Raises Refused when rows from `start` on need records before them.
+        """
 
     def first_offsets(self, since: datetime | None) -> dict[int, int]:
         """Where a full replay begins. Raises Refused when the log does not go back so far."""
@@ -292,6 +305,13 @@ class World(Protocol):
 
     def stream_lag(self, name: str, topic: str | None) -> StreamLag:
         """How far a declared stream, or with a topic the stream of any checkpoint, is behind. Needs no Spark."""
+
+    def behind(self, stream: StreamSpec, read: Mapping[int, int] | None) -> Behind:
+        """How much of its topic, as the brokers have it now, lies behind these offsets; None: behind those that its
+        checkpoint has committed. Needs no Spark.
+
+        Raises InvalidRequest for a checkpoint that nobody here can read, Unavailable when no broker answers.
+        """
 
     def to_archive(self, name: str, offsets: str | None, until: str | None) -> ToArchive:
         """What the log of a declared topic has and its archive lacks; the archive is made when it is not there.

@@ -10,6 +10,7 @@ from backcast.cli.app import main
 from backcast.control import ControlPlane
 from backcast.model.lag import Standing
 from backcast.model.manifest import Survival
+from backcast.model.throttle import Behind
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
 from backcast.testing.kafka import KafkaBroker
@@ -63,9 +64,15 @@ def test_lag_is_told_per_partition_and_lost_records_end_with_another_exit_code(
     by_folder = control.stream_lag(str(tmp_path / "live"), topic="orders")
     assert by_folder.partitions[0].behind == 4
 
+    world = control.world
+    by_checkpoint = Behind(4, ((0, 6), (1, 4)))
+    assert world.behind(world.stream("live"), None) == by_checkpoint
+    assert world.behind(world.stream("live"), {0: 9}) == Behind(1 + 4, ((0, 9),)), "the second is new to it"
+
     broker.add_partitions(topic, 3)
     broker.produce(topic, records(3, now, 2))
     broker.delete_records(topic, {0: 8})
+    assert world.behind(world.stream("live"), {0: 6}).records == 2 + 4 + 3, "what is gone is nobody's to read"
     found = control.stream_lag("live")
     assert [each.survival for each in found.partitions][:2] == [Survival.PARTIAL, Survival.OK]
     assert [(each.start, each.end) for each in found.lost] == [(6, 8)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import Drifted, LeaseHeld, Refused, StateConflict
+from backcast.errors import BackcastError, Drifted, LeaseHeld, Refused, StateConflict
 from backcast.model import full_replay as steps
 from backcast.model.full_replay import CaughtUp
 from backcast.model.live import Stop
@@ -175,7 +175,7 @@ def test_one_that_is_given_up_leaves_all_as_it_was(shop: Shop) -> None:
     assert shop.hours() == _wanted(range(11), 1)
 
 
-def test_a_log_that_has_lost_its_beginning_is_replayed_from_a_day_on(shop: Shop) -> None:
+def test_a_log_that_has_lost_its_beginning_is_replayed_from_a_day_or_an_offset_on(shop: Shop) -> None:
     """Never from one that it lacks records of, nor from one before which windows are open."""
     starts = dict.fromkeys(range(2), 30)
     shop.broker.delete_records(shop.topic, starts)
@@ -192,9 +192,26 @@ def test_a_log_that_has_lost_its_beginning_is_replayed_from_a_day_on(shop: Shop)
         with pytest.raises(Refused, match=why):
             control.stream_replay_slice("live")
         control.stream_replay_end("live", given_up=True)
-    control.stream_replay("live", "2026-01-01T07:00:00")
+    refused = {
+        (None, "0=20"): "no longer has 0=20..30",
+        (None, "1=99"): "ends at offset 60, before 99",
+        (None, "7=1"): "has no partition 7",
+        ("2026-01-01T05:00:00", "0=30,1=30"): "may come of records before 0=30,1=30",
+    }
+    control = shop.control()
+    for (start, offsets), why in refused.items():
+        with pytest.raises(BackcastError, match=why):
+            control.stream_replay("live", start, offsets)
+    begun = control.stream_replay("live", None, "0=38,1=30")
+    assert begun.start == "2026-01-01T07:00:00Z", "the first hour that needs no record before them"
+    assert control.stream_replay("live", None, "0=38,1=30") == begun, "the same command goes on"
+    for other in ("0=38", None):
+        with pytest.raises(StateConflict, match="is not over") as told:
+            control.stream_replay("live", None, other)
+        assert "--from 2026-01-01T07:00:00Z --from-offsets 0=38,1=30" in told.value.hint
     found = caught_up(control)
-    assert found.first_day == "2026-01-01T07:00:00"
+    assert found.first_day == "2026-01-01T07:00:00Z"
+    assert control.world.replaying("live").full.catch_up().starts() == {0: 38, 1: 30}
     publish(control)
     control.stream_replay_swap("live")
     control.stream_replay_end("live")

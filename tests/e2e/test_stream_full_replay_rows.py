@@ -8,9 +8,13 @@ from datetime import timedelta
 
 import pytest
 
+from backcast.control import ControlPlane
 from backcast.errors import InvalidRequest, Refused
 from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
+from backcast.project.clock import SystemClock
+from backcast.project.config import load_project
+from backcast.project.wiring import Wiring
 from backcast.testing.faults import at_point
 from backcast.testing.orders import FIRST, Order, Orders, spread
 from tests.e2e.test_stream import Died, _die
@@ -20,6 +24,18 @@ from tests.e2e.test_stream_full_replay import caught_up, publish
 WHY = Request(pipeline="orders", reason="amounts were net")
 SENT = list(spread(3, 10))
 TEN_TIMES = "SELECT id, shop, at, CAST(amount * 10 AS DECIMAL(10,2)) AS amount, to_date(at) AS day FROM orders\n"
+
+
+class Hurried(SystemClock):
+    """Who sleeps is awake at once, and later."""
+
+    slept = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.slept
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
 
 
 def _late(number: int) -> Order:
@@ -39,7 +55,8 @@ def test_outputs_are_merged_at_a_day(
     """With a record that nobody can decode, and a batch that died behind its commit: the store does not know it."""
     orders = new_orders(table_format=table_format)
     aside = f"{namespace}.aside_{table_format.value}"
-    orders.configure(source=f"quarantine: {{table: {aside}, most: 1}}", stream="most_per_trigger: 8")
+    throttle = "throttle: {pause: 1m, live_lag: 5}"
+    orders.configure(source=f"quarantine: {{table: {aside}, most: 1}}", pipeline=throttle, stream="most_per_trigger: 8")
     orders.send(SENT)
     orders.send_raw(b"{broken")
     live(orders)
@@ -48,9 +65,15 @@ def test_outputs_are_merged_at_a_day(
         live(orders)
     orders.send([_late(101)])
     (orders.root / "models" / "orders.sql").write_text(TEN_TIMES)
-    control = orders.open()
+    said, clock = set[str](), Hurried()
+    control = ControlPlane(Wiring(load_project(orders.root), clock))
     control.stream_replay("live", "2026-01-02")
-    control.stream_replay_slice("live", within=1000)
+    control.stream_replay_slice("live", within=1000, on_progress=lambda progress: said.add(progress.message))
+    assert {each.partition(" ")[0] for each in said} == {"rests"}, "nobody runs the stream, and so nobody waits for it"
+    assert clock.slept > 60, "behind each of its batches"
+    file = orders.root / "backcast.yaml"
+    file.write_text(file.read_text().replace(f"    {throttle}\n", ""))
+    control = orders.open()
     found = caught_up(control)
     assert sum(found.ends.values()) == len(SENT) + 2, "what the table has is read, whatever the store knows"
     run_id = publish(control, WHY)

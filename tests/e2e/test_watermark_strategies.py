@@ -64,6 +64,9 @@ class Replays:
 
     def __init__(self, shop: Shop) -> None:
         self.shop, self.control = shop, shop.control()
+        self.said: list[str] = []
+        self.closing: list[set[int]] = []
+        """Hours that each batch of the newest run closed, where it closed any."""
 
     def planned(self, strategy: Strategy | None, **more: object) -> ReplayPin:
         plan = self.control.plan(self.shop.request(watermark=strategy, **more), record=False)
@@ -71,12 +74,18 @@ class Replays:
         assert plan.manifest.replay is not None
         return plan.manifest.replay
 
-    def staged(self, strategy: Strategy, run_id: str = "") -> tuple[dict[int, int], Diff]:
+    def _closing(self, run_id: str) -> list[set[int]]:
+        batches = sorted((self.shop.root / ".backcast" / "replays" / run_id / "rows").glob("*"))
+        closed = [self.shop.spark.read.parquet(str(each)).select("start").collect() for each in batches]
+        return [{row["start"].astimezone(UTC).hour for row in rows} for rows in closed if rows]
+
+    def staged(self, strategy: Strategy) -> tuple[dict[int, int], Diff]:
         """How many orders each hour has on the stage, and the diff."""
         plan = self.control.plan(self.shop.request(watermark=strategy))
         assert not plan.refused, plan.findings
-        run = self.control.run(plan.run_id)
+        run = self.control.run(plan.run_id, on_progress=lambda progress: self.said.append(progress.message))
         assert run.state is RunState.ACCEPTED, run.detail
+        self.closing = self._closing(plan.run_id)
         diff = self.control.diff(plan.run_id)
         rows = self.control.diff_rows(plan.run_id).select("after.start", "after.orders").where("start IS NOT NULL")
         changed = {row["start"].astimezone(UTC).hour: row["orders"] for row in rows.collect()}
@@ -84,14 +93,32 @@ class Replays:
         return {**_LIVE, **changed}, diff
 
 
-def test_each_strategy_gives_the_rows_that_it_promises_and_the_diff_tells_which_records_were_late(shop: Shop) -> None:
+def _as_live(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[int, int], Diff]:
+    """Of a stream that says nothing about its batches, with a throttle."""
+    monkeypatch.setattr("backcast.model.replay.USUAL_BATCH", 20)
+    file = shop.root / "backcast.yaml"
+    declared = file.read_text()
+    paced = declared.replace("    most_per_trigger: 20\n", "")
+    file.write_text(paced.replace("    output: hourly\n", "    output: hourly\n    throttle: {pause: 1s}\n"))
+    replays = Replays(shop)
+    found = replays.staged(Strategy.BOUNDED)
+    assert len(replays.closing) > 1, "the windows do not close all at once"
+    assert sum(map(len, replays.closing)) == len(set().union(*replays.closing)), "and each of them once"
+    assert sum(said.startswith("rests 1 s") for said in replays.said) >= 2, "behind its batches"
+    file.write_text(declared)
+    return found
+
+
+def test_each_strategy_gives_the_rows_that_it_promises_and_the_diff_tells_which_records_were_late(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replays = Replays(shop)
     late = DiffLate(stream="live", records=4, taken=4, chunks={"2026-01-01T04Z": 2, "2026-01-01T05Z": 2})
     for strategy in (Strategy.SORTED, Strategy.PARTITIONS):
         orders, diff = replays.staged(strategy)
         assert (orders, diff.late) == (_WITH_LATE, late), strategy
 
-    orders, diff = replays.staged(Strategy.BOUNDED)
+    orders, diff = _as_live(shop, monkeypatch)
     assert (orders, diff.late) == (_LIVE, DiffLate(stream="live", taken=0)), "it drops them as the stream did"
 
     shop.deploy("10")

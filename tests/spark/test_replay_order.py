@@ -61,7 +61,7 @@ def test_records_of_a_chunk_share_a_file_and_come_before_those_of_the_next(
 
 def test_nothing_to_order_is_no_file(spark: SparkSession, shuffled: DataFrame, tmp_path: Path) -> None:
     part_records(shuffled.where("false"), "at", [_FIRST], tmp_path / "parts")
-    sort_records(shuffled.where("false"), "at", 0, None, tmp_path / "sorted")
+    sort_records(shuffled.where("false"), "at", 0, 50, tmp_path / "sorted")
     assert [row for each in ("parts", "sorted") for row in batches(spark, tmp_path / each) if row] == []
 
 

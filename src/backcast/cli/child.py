@@ -157,7 +157,7 @@ def _perform_on_stream(control: ControlPlane, verb: StreamVerb, given: dict[str,
         case "stream-integrity":
             return control.stream_integrity(given["name"], Recovery.model_validate(given["found"]))
         case "stream-replay-slice":
-            return control.stream_replay_slice(given["name"], within=given["within"], last=given["last"])
+            return control.stream_replay_slice(**given, on_progress=on_progress)
         case "stream-recover":
             found = Recovery.model_validate(given["found"])
             return control.stream_recover(given["name"], found, without_state=given["without_state"])

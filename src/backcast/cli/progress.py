@@ -51,8 +51,7 @@ class ProgressView:
             if total is None:
                 self._bar.reset(self._task, total=None)
             step = document["step"]
-            # A stream has no chunks to count: where it stands is in its words.
-            label = document["message"] if step == "stream" else _WORDS.get(step, step)
+            label = document["message"] if _tells(document) else _WORDS.get(step, step)
             self._bar.update(self._task, description=label, completed=done, total=total)
             self._bar.update(self._task, count=counted(document), pace=pace(document))
         elif self._is_due(document):
@@ -68,11 +67,20 @@ class ProgressView:
     def _is_due(self, document: dict[str, Any]) -> bool:
         """The first and the last of a step, and one every few seconds between."""
         now = self._clock()
-        ends = document["done"] == document["total"] or document["step"] != self._step
+        # The waits of a replay have nothing to count, and come every second.
+        is_end = document["done"] == document["total"] and document["step"] != "replay"
+        ends = is_end or document["step"] != self._step
         if not ends and now - self._printed_at < _PLAIN_SECONDS:
             return False
         self._step, self._printed_at = document["step"], now
         return True
+
+
+def _tells(document: dict[str, Any]) -> bool:
+    """Whether its words say more than its numbers: where a stream stands, which has no chunks to count; and why nothing
+    goes on.
+    """
+    return document["step"] in ("stream", "replay") or document["message"].startswith(("waits", "rests"))
 
 
 def _bar(screen: Screen) -> Progress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -30,6 +30,8 @@ class FullReplay(Document):
     pipeline: str
     start: str | None
     """From where on the table is replaced; None: all of it."""
+    offsets: dict[int, int] = Field(default_factory=dict)
+    """Where it was asked to begin to read. A partition that is not named: where the rows from `start` on need it to."""
     query_id: str
     """Of the query that computes the rows, and goes on as the stream."""
     resume: bool
@@ -48,6 +50,11 @@ class FullReplay(Document):
 
     def has(self, step: str) -> bool:
         return step in self.steps
+
+    @property
+    def from_offsets(self) -> str | None:
+        """As it is written: `0=100,1=50`."""
+        return ",".join(f"{number}={offset}" for number, offset in sorted(self.offsets.items())) or None
 
 
 class CaughtUp(Document):
@@ -164,8 +171,10 @@ def refuse_giving_up(there: FullReplay, state: RunState | None) -> None:
         )
 
 
-def refuse_another(there: FullReplay, start: str | None) -> None:
-    if there.start != start:
+def refuse_another(there: FullReplay, start: str | None, offsets: Mapping[int, int]) -> None:
+    """Raises StateConflict unless these are what it was begun with. Offsets give the day where nobody says it."""
+    same_day = there.start == start or (bool(offsets) and start is None)
+    if there.offsets != offsets or not same_day:
         raise StateConflict(
             f"a full replay of stream {there.stream} is not over",
             hint=f"backcast stream replay {there.stream}{_since(there)} goes on with it",
@@ -185,4 +194,5 @@ def refuse_between(steps: Iterable[LiveStep]) -> None:
 
 
 def _since(there: FullReplay) -> str:
-    return f" --from {there.start}" if there.start else ""
+    start = f" --from {there.start}" if there.start else ""
+    return f"{start} --from-offsets {there.from_offsets}" if there.offsets else start

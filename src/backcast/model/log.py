@@ -57,6 +57,17 @@ def span(ranges: Ranges) -> int:
     return sum(each.span for each in ranges)
 
 
+def read_by_partition(each: Iterable[Ranges]) -> dict[int, int]:
+    """How many offsets of each partition lie in any of them; those that several share are read once."""
+    found: dict[int, int] = {}
+    reached: dict[int, int] = {}
+    for one in sorted((item for ranges in each for item in ranges), key=lambda item: item.start):
+        start = max(one.start, reached.get(one.partition, one.start))
+        found[one.partition] = found.get(one.partition, 0) + max(0, one.end - start)
+        reached[one.partition] = max(one.end, start)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionState:
     """A partition as the broker has it now."""
@@ -65,6 +76,12 @@ class PartitionState:
     log_start: int
     log_end: int
     """Exclusive. The last stable offset under `read_committed`, else the high watermark."""
+
+
+def unread(log: Iterable[PartitionState], read: Mapping[int, int]) -> int:
+    """Offsets of the log that lie behind what was read. A partition that is new is read from its first."""
+    starts = ((each, max(each.log_start, read.get(each.partition, each.log_start))) for each in log)
+    return sum(max(0, each.log_end - start) for each, start in starts)
 
 
 @dataclass(frozen=True, slots=True)

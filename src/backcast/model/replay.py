@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -11,8 +11,12 @@ from pydantic import Field
 
 from backcast.model.document import Document, later
 from backcast.model.run import Event
+from backcast.model.throttle import Throttle
 from backcast.model.time import Interval
 from backcast.model.watermark import WatermarkStrategy
+
+USUAL_BATCH = 50_000
+"""Records of a batch, where neither the stream nor a throttle says fewer."""
 
 
 class Mend(StrEnum):
@@ -51,7 +55,9 @@ class ReplayPin(Document):
     column: str = ""
     delay_seconds: Annotated[int, later(0)] = 0
     most_per_trigger: Annotated[int | None, later(None)] = None
-    """Records that one batch takes at the most, so that windows do not all close at once."""
+    """Records that one batch takes at the most, so that windows do not all close at once. Plans of earlier releases may
+    leave it open.
+    """
 
     ends: Annotated[dict[int, int], later({})] = Field(default_factory=dict)
     """Of a full replay: where the query stood after that batch, which is its own."""
@@ -68,6 +74,11 @@ class ReplayPin(Document):
     """Of corrections: records in them of which its checkpoint no longer tells whether it did."""
 
     @property
+    def batch_records(self) -> int:
+        """Records that one batch takes at the most."""
+        return self.most_per_trigger or USUAL_BATCH
+
+    @property
     def order(self) -> WatermarkStrategy:
         """How the rows that are computed are computed."""
         return self.computed or self.strategy
@@ -81,6 +92,16 @@ class ReplayPin(Document):
     def ordered(self) -> bool:
         """Whether that query gets its records as files in the order of event time, instead of from the topic."""
         return self.order in (WatermarkStrategy.SORTED, WatermarkStrategy.PARTITIONS)
+
+
+def batch_records(declared: int | None, throttle: Throttle | None, partitions: Callable[[], int]) -> int:
+    """Records that one batch of a replay takes at the most: as the stream says, or usually; a pace may ask for fewer.
+
+    A history that came in one batch would close all its windows at once.
+    """
+    paced = None if throttle is None else throttle.most(partitions() if throttle.per_partition else 1)
+    usual = declared or USUAL_BATCH
+    return usual if paced is None else min(usual, paced)
 
 
 REPLAYED = "replayed"

@@ -2,30 +2,69 @@
 
 from __future__ import annotations
 
-from backcast.model.document import Document
+from dataclasses import dataclass
+from typing import Annotated
+
+from backcast.model.document import Document, later
+
+BATCH_SECONDS = 10
+"""A batch of a query that keeps a pace takes what the pace gives in so many seconds, not more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one job did, or one batch of a query."""
+
+    rows: int
+    seconds: float
+    busiest: int = 0
+    """Offsets that it read of the partition of a topic of which it read most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """How far a live stream is behind its topic."""
+
+    records: int
+    position: tuple[tuple[int, int], ...] = ()
+    """The next offset of each partition that it reads."""
+    known_to_run: bool = True
+    """Its process is known. Of one that others run nobody knows more than that its position moves."""
+    note: str = ""
+    """Why it may be more by now: nobody could be asked."""
 
 
 class Throttle(Document):
     """Limits of each process that works on a run. They change when rows are computed, never which."""
 
     rows_per_second: int | None = None
+    per_partition: Annotated[int | None, later(None)] = None
+    """Records a second that are read of any partition of a topic: what the broker that leads it has to give."""
     pause_seconds: int = 0
     """At least so long between two jobs."""
     live_lag: int | None = None
     """Records that a live stream may be behind; no job begins while one of them is further behind."""
     streams: tuple[str, ...] = ()
-    """Those that are run here and write to the same table."""
+    """Those that write to the same table."""
 
-    def rest(self, rows: int, seconds: float) -> float:
-        """How long to wait after a job that took so long for so many rows."""
-        due = 0.0 if self.rows_per_second is None else rows / self.rows_per_second - seconds
-        return max(float(self.pause_seconds), due)
+    def rest(self, work: Work) -> float:
+        """How long to wait after a job, from its end on."""
+        paces = ((work.rows, self.rows_per_second), (work.busiest, self.per_partition))
+        due = (amount / pace - work.seconds for amount, pace in paces if pace is not None)
+        return max(float(self.pause_seconds), *due, 0.0)
+
+    def most(self, partitions: int) -> int | None:
+        """Records that one batch over a topic of so many partitions may take; None: the pace says nothing."""
+        paces = (self.rows_per_second, None if self.per_partition is None else self.per_partition * partitions)
+        return min((each * BATCH_SECONDS for each in paces if each is not None), default=None)
 
     def told(self) -> str:
         """For people: `at most 50,000 rows a second, 5 s between jobs, ...`."""
         parts = []
         if self.rows_per_second is not None:
             parts.append(f"at most {self.rows_per_second:,} rows a second")
+        if self.per_partition is not None:
+            parts.append(f"at most {self.per_partition:,} records a second of a partition")
         if self.pause_seconds:
             parts.append(f"{self.pause_seconds:,} s between jobs")
         if self.live_lag is not None:

@@ -105,14 +105,12 @@ class Project:
         return config.resolve(name, self.root, self.pipeline(config.pipeline))
 
     def _streams_into(self, table: str) -> tuple[str, ...]:
-        """Streams that are run here and write to the table."""
+        """Streams that write to the table. Those of others are looked at by their checkpoints."""
         outputs = {name: config.output for name, config in self.config.pipelines.items()}
         return tuple(
             name
             for name, config in self.config.streams.items()
-            if not config.external
-            and config.pipeline in outputs
-            and self.dataset(outputs[config.pipeline]).table == table
+            if config.pipeline in outputs and self.dataset(outputs[config.pipeline]).table == table
         )
 
     def pipeline_config(self, name: str) -> PipelineConfig:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 from backcast.errors import Refused
 from backcast.model.document import canonical, sha256
 from backcast.model.log import OffsetRange
+from backcast.model.replay import batch_records
 from backcast.model.scope import EVERYTHING
 from backcast.model.states import Execution
 from backcast.model.stream import StreamSpec
 from backcast.sources.kafka.ranges import moved, ranges_for_times
 from backcast.sources.kafka.retention import forgotten
+from backcast.sources.kafka.topic import KafkaTopic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from backcast.model.full_replay import Days
+    from backcast.ports.pace import Pace
     from backcast.project.wiring import Wiring
-    from backcast.sources.kafka.topic import KafkaTopic
     from backcast.streams.catch_up import CatchUp
 
 
@@ -38,12 +40,22 @@ class StreamFullReplay:
     def folder(self) -> Path:
         return self.wiring.project.root / ".backcast" / "full-replays" / self.stream.name
 
-    def catch_up(self) -> CatchUp:
+    def partitions(self) -> int:
+        """Of the topic, as it is now."""
+        return len(self._topic.log())
+
+    @property
+    def batch_records(self) -> int:
+        """Records that a batch of a replay takes at the most."""
+        return batch_records(self.stream.most_per_trigger, self.stream.pipeline.settings.throttle, self.partitions)
+
+    def catch_up(self, pace: Pace | None = None) -> CatchUp:
         from backcast.project.streaming import live_query
         from backcast.streams.batch import refuse_unfit
         from backcast.streams.catch_up import CatchUp
 
-        query = live_query(self.wiring, self.stream, Execution.REPLAY)
+        paced = replace(self.stream, most_per_trigger=self.batch_records)
+        query = live_query(self.wiring, paced, Execution.REPLAY)
 
         def rows() -> DataFrame:
             found = query.rows()
@@ -58,7 +70,8 @@ class StreamFullReplay:
             topic=self.stream.source.topic,
             rows=rows,
             code=code,
-            partitions=lambda: [each.partition for each in self._topic.facts().partitions],
+            partitions=lambda: [each.partition for each in self._topic.log()],
+            pace=pace,
         )
 
     def first_offsets(self, since: datetime | None) -> dict[int, int]:
@@ -68,9 +81,7 @@ class StreamFullReplay:
         if since is None:
             gone = tuple(OffsetRange(partition=key, start=0, end=value) for key, value in starts.items() if value)
         else:
-            # State is made of what lies before the day: what the watermark waits for, and what the pipeline declares.
-            delay = timedelta() if self.stream.watermark is None else self.stream.watermark.delay
-            moment = moved(since, -(source.slack_before + delay + self.stream.pipeline.warm_up_before))
+            moment = moved(since, -self._before)
             found = ranges_for_times(facts, topic.offsets_at(moment), {})
             starts = {each.partition: each.start for each in found}
             gone = forgotten(facts, found, topic.record_times(starts), moment, self.wiring.clock.now())
@@ -84,6 +95,22 @@ class StreamFullReplay:
                 f" backcast kafka offsets {source.name} --at DAY",
             )
         return starts
+
+    def first_day(self, offsets: Mapping[int, int], start: str | None) -> str | None:
+        from backcast.project.first_day import first_day, refuse_beyond
+
+        spec, topic = self.stream, self._topic
+        refuse_beyond(spec, topic.facts(), offsets)
+        return first_day(spec, topic, offsets, self._before, start)
+
+    @property
+    def _before(self) -> timedelta:
+        """How much earlier than a row a record may have been written of which it is made.
+
+        State is made of what lies before the day: what the watermark waits for, and what the pipeline declares.
+        """
+        delay = timedelta() if self.stream.watermark is None else self.stream.watermark.delay
+        return self.stream.source.slack_before + delay + self.stream.pipeline.warm_up_before
 
     def refuse_other_log(self, topic_id: str, starts: Mapping[int, int]) -> None:
         facts, source = self._topic.facts(), self.stream.source
@@ -120,8 +147,9 @@ class StreamFullReplay:
 
     @property
     def _topic(self) -> KafkaTopic:
-        """The log alone: a stream cannot read its archive."""
-        return self.wiring.log_input(self.stream.input, self.stream.source).topic
+        """The log alone: a stream cannot read its archive. Needs no Spark."""
+        source = self.stream.source
+        return KafkaTopic(self.wiring.project.kafka_access(source.name), source.topic, source.isolation)
 
     def forget(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

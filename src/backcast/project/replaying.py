@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from backcast.errors import ChunkFailed, Drifted, InvalidRequest
 from backcast.model.late import Closing
-from backcast.model.log import Ranges, span
+from backcast.model.log import Ranges, read_by_partition, span
 from backcast.model.pipeline import Job
 from backcast.model.replay import Replayed, ReplayPin
 from backcast.model.scope import EVERYTHING
 from backcast.model.states import Execution
 from backcast.model.stream import StreamSpec, Watermark
+from backcast.model.throttle import Work
 from backcast.model.time import Interval
 from backcast.model.watermark import WatermarkStrategy
 from backcast.project.full_replaying import StreamFullReplay
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from backcast.model.late import LateFound, OpenWindows
     from backcast.model.manifest import InputPin, Manifest
     from backcast.model.replay import Difference
+    from backcast.ports.pace import Pace
     from backcast.project.config import Project
     from backcast.project.loading import LoadedTransform
     from backcast.project.wiring import Wiring
@@ -60,7 +62,7 @@ class StreamReplay:
             positions={} if found is None else found.positions,
             column=watermark.column,
             delay_seconds=int(watermark.delay.total_seconds()),
-            most_per_trigger=self.stream.most_per_trigger,
+            most_per_trigger=self.full.batch_records,
         )
 
     def differences(self, job: Job) -> tuple[Difference, ...]:
@@ -74,7 +76,7 @@ class StreamReplay:
         return in_order(self.planned(self._tables(), job))
 
     def partitions(self) -> int:
-        return len(self.wiring.log_input(self.stream.input, self.stream.source).topic.facts().partitions)
+        return self.full.partitions()
 
     def closing(self, window: Interval, now: datetime) -> Closing | None:
         from backcast.spark.streaming_plan import closing
@@ -112,8 +114,10 @@ class StreamReplay:
     def planning(self) -> PlannedReplay:
         return PlannedReplay(self)
 
-    def transform(self, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...]) -> ReplayedTransform:
-        return ReplayedTransform(self, run_id, manifest, inputs)
+    def transform(
+        self, run_id: str, manifest: Manifest, inputs: tuple[InputPin, ...], pace: Pace | None = None
+    ) -> ReplayedTransform:
+        return ReplayedTransform(self, run_id, manifest, inputs, pace)
 
     def caught_up(self) -> ReplayPin:
         query, watermark = self.full.catch_up(), self.stream.watermark
@@ -132,7 +136,7 @@ class StreamReplay:
             takeover=True,
             column="" if watermark is None else watermark.column,
             delay_seconds=0 if watermark is None else int(watermark.delay.total_seconds()),
-            most_per_trigger=self.stream.most_per_trigger,
+            most_per_trigger=self.full.batch_records,
         )
 
     @property
@@ -149,12 +153,11 @@ class StreamReplay:
         """That, to be read as a plan and for nothing else. Raises ChunkFailed when the transform does."""
         return self.planned(self._tables(), Job("look", Execution.DRY_RUN, window, now))
 
-    def topic(self, starting: str) -> DataFrame:
+    def topic(self, starting: str, most: int | None = None) -> DataFrame:
         """Decoded as the live query decodes it, without an end."""
         from backcast.sources.kafka.streaming import KafkaStream
 
         access = self.wiring.project.kafka_access(self.stream.source.name)
-        most = self.stream.most_per_trigger
         return KafkaStream(self.wiring.spark(), access, self.stream.source, starting, most).frame()
 
     def _tables(self) -> dict[str, DataFrame]:
@@ -203,6 +206,8 @@ class ReplayedTransform:
     run_id: str
     manifest: Manifest
     inputs: tuple[InputPin, ...]
+    pace: Pace | None = None
+    """What holds back the query's batches."""
 
     @property
     def reference(self) -> str:
@@ -252,6 +257,8 @@ class ReplayedTransform:
             begin=self._begin,
             event_seconds=(whole.end - whole.start).total_seconds(),
             order=self._order if self._pin.ordered else None,
+            ordering=self._ordering,
+            pace=self.pace,
         )
 
     def _streamed(self, sentinels: Path, others: Mapping[str, DataFrame], job: Job) -> DataFrame:
@@ -274,7 +281,15 @@ class ReplayedTransform:
             windows = [each.window for each in self.manifest.chunks]
             part_records(rows, column, [edge for each in windows for edge in (each.start, each.end)], folder)
         else:
-            sort_records(rows, column, span(self._topic), self._pin.most_per_trigger, folder)
+            sort_records(rows, column, span(self._topic), self._pin.batch_records, folder)
+
+    @property
+    def _ordering(self) -> Work:
+        """To sort them, each is read twice: once to learn where the files are to be parted."""
+        log = self._input.log
+        read = 0 if log is None else max(read_by_partition([log.from_log]).values(), default=0)
+        times = 2 if self._pin.order is not WatermarkStrategy.PARTITIONS else 1
+        return Work(span(self._topic) * times, 0.0, read * times)
 
     def _rows(self) -> DataFrame:
         """Of the pinned offsets, however far the log goes by now."""
@@ -287,7 +302,7 @@ class ReplayedTransform:
             return ordered_records(self.of.wiring.spark(), self.of.topic("earliest").schema, records)
         first = {str(each.partition): each.start for each in self._topic}
         wanted = tuple(each for each in self._topic if each.span)
-        rows = self.of.topic(json.dumps({self.of.stream.source.topic: first}))
+        rows = self.of.topic(json.dumps({self.of.stream.source.topic: first}), self._pin.batch_records)
         return rows.where(among(wanted) if wanted else "false")
 
     def _write_sentinel(self, folder: Path) -> None:

@@ -235,12 +235,14 @@ class ThrottleConfig(Document):
     """How a run holds back beside what is live."""
 
     rows_per_second: Annotated[int, Field(ge=1)] | None = None
+    per_partition: Annotated[Annotated[int, Field(ge=1)] | None, later(None)] = None
     pause: Duration = timedelta()
     live_lag: Annotated[int, Field(ge=0)] | None = None
 
     def throttle(self, streams: tuple[str, ...]) -> Throttle:
         return Throttle(
             rows_per_second=self.rows_per_second,
+            per_partition=self.per_partition,
             pause_seconds=int(self.pause.total_seconds()),
             live_lag=self.live_lag,
             streams=streams,

@@ -21,6 +21,8 @@ from backcast.project.config import Project, load_project
 from backcast.project.host import host_identity, rebooted_since
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
     from backcast.model.approval import Person
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from backcast.model.report import Probe
     from backcast.model.scope import Predicate
     from backcast.model.stream import StreamSpec
+    from backcast.model.throttle import Behind
     from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Target
     from backcast.ports.comparing import Comparer
@@ -365,6 +368,11 @@ class Wiring:
         from backcast.project.lag import stream_lag
 
         return stream_lag(self.project, name, topic, self.clock.now())
+
+    def behind(self, stream: StreamSpec, read: Mapping[int, int] | None) -> Behind:
+        from backcast.project.lag import behind
+
+        return behind(self.project, stream, read)
 
     def to_archive(self, name: str, offsets: str | None, until: str | None) -> ToArchive:
         from backcast.project.archiving import to_archive

@@ -3,64 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING
 
-from backcast.model.live import stream_lease
+from backcast.model.throttle import Behind, Work
 
 if TYPE_CHECKING:
-    from backcast.model.run import Lease
     from backcast.model.throttle import Throttle
     from backcast.ports import Clock
-    from backcast.ports.streams import StreamReader
-    from backcast.run.lease import EndHolder
 
 POLL_SECONDS = 1.0
+LOOK_SECONDS = 5.0
+"""While it waits for a stream, it asks how far that is so often: each look is a question to the brokers."""
 LONGEST_SECONDS = 600.0
 """After so long one job is done all the same: a stream that never catches up must not keep a run for ever."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Brake:
-    """One process of one run."""
+    """The port Pace of one process."""
 
     throttle: Throttle
-    streams: StreamReader
-    holder: Callable[[str], Lease | None]
-    ended: EndHolder
+    behind: Callable[[str], Behind | None]
+    """How far a stream is behind now; None for one that nobody runs, and where nothing is known."""
     clock: Clock
     still: Callable[[], object]
     """Raises when this process may not go on."""
     say: Callable[[str], object]
+    _rested_at: float | None = None
+    """When the rest for the job before is over."""
+    _hopeless: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """Where streams of others stood that were waited for in vain."""
+
+    def after_a_job(self, work: Work) -> None:
+        self._rested_at = self.clock.monotonic() + self.throttle.rest(work)
+
+    def rest(self) -> None:
+        until, self._rested_at = self._rested_at, None
+        while until is not None and (left := until - self.clock.monotonic()) > 0:
+            self.say(f"rests {ceil(left):,} s")
+            self._sleep_until(self.clock.monotonic() + min(left, POLL_SECONDS))
 
     def before_a_job(self) -> None:
-        """Until no stream is too far behind."""
+        self.rest()
         until = self.clock.monotonic() + LONGEST_SECONDS
-        while (behind := self._behind()) is not None and self.clock.monotonic() < until:
-            name, lag = behind
-            self.say(f"waits: stream {name} is {lag:,} records behind")
-            self._sleep(POLL_SECONDS)
+        while (late := self._late()) is not None and (left := until - self.clock.monotonic()) > 0:
+            name, behind = late
+            note = f" ({behind.note})" if behind.note else ""
+            self.say(f"waits: stream {name} is {behind.records:,} records behind{note}")
+            self._sleep_until(self.clock.monotonic() + min(left, LOOK_SECONDS))
+        if late is not None and not late[1].known_to_run:
+            self._hopeless[late[0]] = late[1].position
 
-    def after_a_job(self, rows: int, seconds: float) -> None:
-        """As long as the pace asks for."""
-        until = self.clock.monotonic() + self.throttle.rest(rows, seconds)
-        while (left := until - self.clock.monotonic()) > 0:
-            self.say(f"rests {left:,.0f} s")
-            self._sleep(min(left, POLL_SECONDS))
-
-    def _behind(self) -> tuple[str, int] | None:
+    def _late(self) -> tuple[str, Behind] | None:
         """The first stream that is too far behind. One that nobody runs catches up by no waiting."""
         if self.throttle.live_lag is None:
             return None
         for name in self.throttle.streams:
-            lease = self.holder(stream_lease(name))
-            if lease is None or self.ended(lease.holder):
+            behind = self.behind(name)
+            if behind is None or behind.records <= self.throttle.live_lag:
                 continue
-            newest = self.streams.batches(name, 1)
-            if newest and newest[0].lag > self.throttle.live_lag:
-                return name, newest[0].lag
+            if self._hopeless.get(name) != behind.position:
+                return name, behind
         return None
 
-    def _sleep(self, seconds: float) -> None:
-        self.still()
-        self.clock.sleep(seconds)
+    def _sleep_until(self, moment: float) -> None:
+        while (left := moment - self.clock.monotonic()) > 0:
+            self.still()
+            self.clock.sleep(min(left, POLL_SECONDS))

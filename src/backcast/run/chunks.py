@@ -17,6 +17,7 @@ from backcast.errors import (
 )
 from backcast.faults import point
 from backcast.model.digest import EMPTY, Digest
+from backcast.model.log import read_by_partition
 from backcast.model.manifest import ChunkPlan
 from backcast.model.partitions import rows_by_chunk
 from backcast.model.report import Progress
@@ -24,7 +25,7 @@ from backcast.model.run import Chunk, StageRecord
 from backcast.model.scope import EVERYTHING
 from backcast.model.states import ChunkState, EffectState, RunState
 from backcast.model.table import PublishMode, Stage, StageCommit, StageWrite
-from backcast.run.brake import Brake
+from backcast.model.throttle import Work
 from backcast.run.job import RunJob, joined
 from backcast.run.proving import prove
 from backcast.run.turn import turn
@@ -39,13 +40,10 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
     plans = {chunk.id: chunk for chunk in job.manifest.chunks}
     group = job.manifest.settings.chunks_per_job or 1
     limit = group
-    brake, done = _brake(job), None
     while as_long_as():
         point("chunk.before-claim")
-        if brake is not None and _any_pending(job):
-            if done is not None:
-                brake.after_a_job(done.digest.rows, done.seconds)
-            brake.before_a_job()
+        if job.pace is not None and _any_pending(job):
+            job.pace.before_a_job()
         stop_unless_running(job)
         stop_over_budget(job)
         claimed = job.store.chunks.claim(job.run.run_id, job.lease.check(), limit)
@@ -55,6 +53,8 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
         names = [chunk.chunk_id for chunk in claimed]
         try:
             done = _stage_group(job, stage, claimed, [plans[name] for name in names])
+            if job.pace is not None:
+                job.pace.after_a_job(Work(done.digest.rows, done.seconds, _busiest(job, names)))
             limit = min(group, limit * 2)
         except (LeaseHeld, StateConflict, SparkFailed, OutcomeUnknown, Unavailable):
             raise
@@ -64,6 +64,8 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
             job.store.runs.record(job.run.run_id, "chunks.failed", chunks=names, error=error.message)
             raise
         except BackcastError as error:
+            if job.pace is not None:
+                job.pace.after_a_job(Work(0, 0.0))
             if len(claimed) > 1:
                 job.store.chunks.reset(job.run.run_id, names, job.lease.check())
                 limit = len(claimed) // 2
@@ -132,24 +134,20 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     return record
 
 
-def _brake(job: RunJob) -> Brake | None:
-    throttle = job.manifest.settings.throttle
-    if throttle is None:
-        return None
+def still_working(job: RunJob) -> None:
+    """Raises when this process may not go on with the run."""
+    job.lease.check()
+    stop_unless_running(job)
 
-    def still() -> None:
-        job.lease.check()
-        stop_unless_running(job)
 
-    return Brake(
-        throttle,
-        job.store.streams,
-        job.store.runs.holder,
-        job.ended,
-        job.clock,
-        still,
-        lambda message: report(job, message),
-    )
+def _busiest(job: RunJob, names: list[str]) -> int:
+    """Offsets that these chunks read of the partition of a log of which they read most; an archive's are none of it."""
+    most = 0
+    for log in (pin.log for pin in job.compute.inputs if pin.log is not None):
+        read = [log.slices[name].ranges for name in names if name in log.slices]
+        from_log = read if log.archive is None else map(log.archive.rest, read)
+        most = max(most, *read_by_partition(from_log).values(), 0)
+    return most
 
 
 def _any_pending(job: RunJob) -> bool:

@@ -9,6 +9,7 @@ from backcast.model.report import OnProgress
 from backcast.model.run import Run
 from backcast.model.scope import Predicate, union
 from backcast.ports import Clock, Engine, Store, Target
+from backcast.ports.pace import Pace
 from backcast.run.compute import Compute
 from backcast.run.lease import EndHolder, HeldLease
 
@@ -27,6 +28,8 @@ class RunJob:
     clock: Clock
     on_progress: OnProgress
     ended: EndHolder
+    pace: Pace | None = None
+    """None: jobs follow each other at once."""
 
 
 def joined(plans: list[ChunkPlan]) -> Predicate:

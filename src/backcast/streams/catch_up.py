@@ -11,16 +11,20 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backcast.errors import Drifted, Failed
 from backcast.faults import point
 from backcast.streams.checkpoint.fork import write_fresh
-from backcast.streams.replay import ENOUGH, EnoughError, alone, query_failed
+from backcast.streams.driving import drive
+from backcast.streams.replay import alone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from backcast.ports.pace import Pace
 
 _HEAD = 2
 """Lines of an offset log before that of its source: version and metadata."""
@@ -44,6 +48,8 @@ class CatchUp:
     """Digest of what computes it now."""
     partitions: Callable[[], Iterable[int]]
     """Those that the topic has now."""
+    pace: Pace | None = None
+    """What holds back each batch; None: they follow each other at once."""
 
     @property
     def checkpoint(self) -> Path:
@@ -95,7 +101,7 @@ class CatchUp:
             while self._is_planned or any(end > self.ends().get(partition, 0) for partition, end in ends.items()):
                 before = (self.batch, self._last_planned)
                 self._complete()
-                self._drive(goal)
+                drive(self.rows(), self.checkpoint, self._spool, partial(self._unfit, goal=goal), self.pace)
                 point("catch-up.after-batches")
                 self._cut(goal)
                 if (self.batch, self._last_planned) == before:
@@ -103,6 +109,11 @@ class CatchUp:
                         f"the log of topic {self.topic} ends before offsets that the stream has read",
                         hint="was the topic made again? backcast stream lag tells",
                     )
+
+    def rest(self) -> None:
+        """As the pace asks for behind the newest batch."""
+        if self.pace is not None:
+            self.pace.rest()
 
     def refuse_other_code(self) -> None:
         """Rows of two versions of a transform are not one result. Raises Drifted."""
@@ -125,22 +136,6 @@ class CatchUp:
         frame = self.rows()
         folders = [str(self._spool / str(number)) for number in range(batch + 1)]
         return frame.sparkSession.read.schema(frame.schema).parquet(*folders)
-
-    def _drive(self, goal: _Goal) -> None:
-        from pyspark.errors import StreamingQueryException
-
-        def write(rows: DataFrame, batch: int) -> None:
-            if self._unfit(batch, goal):
-                raise EnoughError(ENOUGH)
-            rows.write.mode("overwrite").parquet(str(self._spool / str(batch)))
-
-        writer = self.rows().writeStream.foreachBatch(write).outputMode("append")
-        query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            if ENOUGH not in str(error):
-                raise query_failed(error) from error
 
     def _cut(self, goal: _Goal) -> None:
         """A batch that was planned otherwise is planned to the goal instead.

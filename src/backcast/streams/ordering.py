@@ -20,18 +20,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-USUAL = 50_000
-"""Records of a batch, where the stream does not say."""
 _MOST_FILES = 5_000
 _LONG_AGO = 1_500_000_000
 _PIECE = "_backcast_piece"
 
 
-def sort_records(rows: DataFrame, column: str, records: int, most: int | None, folder: Path) -> None:
+def sort_records(rows: DataFrame, column: str, records: int, most: int, folder: Path) -> None:
     """Sorted by event time, in files of about so many records. Records of one moment are never parted: behind a file
     whose newest record is of that moment, others of it could be late.
     """
-    files = max(1, min(_MOST_FILES, -(-records // (most or USUAL))))
+    files = max(1, min(_MOST_FILES, -(-records // most)))
     time = F.col(quote(column))
     written = _scratch(folder)
     rows.repartitionByRange(files, time).sortWithinPartitions(time).write.parquet(str(written))

@@ -12,18 +12,20 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backcast.errors import ChunkFailed
 from backcast.faults import point
 from backcast.model.replay import Replayed
+from backcast.model.throttle import Work
+from backcast.streams.driving import drive
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ENOUGH = "backcast: the replay has read what it was to read"
+    from backcast.ports.pace import Pace
+
 _AFTER_SENTINEL = 3
 """Batches in which operators above one another still pass the end of time on."""
 
@@ -44,6 +46,10 @@ class Replay:
     event_seconds: float
     order: Callable[[Path], None] | None = None
     """Writes the records in the order in which the query is to get them; None: it reads the topic itself."""
+    ordering: Work | None = None
+    """What that reads."""
+    pace: Pace | None = None
+    """What holds back each batch; None: they follow each other at once."""
 
     @property
     def records(self) -> Path:
@@ -97,7 +103,12 @@ class Replay:
             return
         unfinished = self.folder / "records.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
+        if self.pace is not None:
+            self.pace.before_a_job()
+        started = time.monotonic()
         self.order(unfinished)
+        if self.pace is not None and self.ordering is not None:
+            self.pace.after_a_job(replace(self.ordering, seconds=time.monotonic() - started))
         point("replay.after-order")
         unfinished.rename(self.records)
 
@@ -121,21 +132,7 @@ class Replay:
         shutil.rmtree(unfinished)
 
     def _drive(self, enough: Callable[[int], bool]) -> None:
-        """Until the query has read all that there is, or enough."""
-        from pyspark.errors import StreamingQueryException
-
-        def write(rows: DataFrame, batch: int) -> None:
-            if enough(batch):
-                raise EnoughError(ENOUGH)
-            rows.write.mode("overwrite").parquet(str(self._spool / str(batch)))
-
-        writer = self.streamed(self._sentinels).writeStream.foreachBatch(write).outputMode("append")
-        query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            if ENOUGH not in str(error):
-                raise query_failed(error) from error
+        drive(self.streamed(self._sentinels), self.checkpoint, self._spool, enough, self.pace)
 
     def _reached(self, batch: int) -> bool:
         """Whether the batch before has read everything already."""
@@ -182,18 +179,6 @@ class Replay:
     @property
     def _done(self) -> Path:
         return self.folder / "done.json"
-
-
-class EnoughError(Exception):
-    """Ends the query at a committed batch: what is raised before a batch wrote anything leaves it planned only."""
-
-
-def query_failed(error: Exception) -> ChunkFailed:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return ChunkFailed(
-        f"the replay's query failed: {lines[0] if lines else type(error).__name__}",
-        hint="state of another shape than the transform's, or a failing transform; the log of Spark says more",
-    )
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from backcast.errors import Refused, StateConflict
 from backcast.faults import point
+from backcast.held import quiet
 from backcast.model import full_replay as steps
 from backcast.model import stream_backfill
 from backcast.model.full_replay import (
@@ -29,9 +30,12 @@ from backcast.model.full_replay import (
 from backcast.model.live import replay_lease, stream_lease
 from backcast.model.log import Ranges, span
 from backcast.model.recovery import ranges_of
+from backcast.model.report import OnProgress, Progress
 from backcast.model.states import OPEN_STATES, VISIBLE_STATES
 from backcast.model.time import parse_instant
+from backcast.pacing import brake_of
 from backcast.run.lease import LEASE_SECONDS, HeldLease, acquire
+from backcast.sources.kafka.spelling import parse_position
 from backcast.spark.gateway import jvm_errors
 from backcast.streams.checkpoint.copying import copy_files, up_to
 from backcast.streams.checkpoint.exchange import Exchange
@@ -43,18 +47,21 @@ if TYPE_CHECKING:
 
     from backcast.model.request import Request
     from backcast.model.stream import StreamSpec
+    from backcast.ports.pace import Pace
 
 _KEPT = "replay"
 """What the folder of the checkpoint before is called after."""
 
 
 class StreamReplayVerbs(StreamingVerbs):
-    def stream_replay(self, name: str, start: str | None = None) -> FullReplay:
-        """The one that is not over, or a new one. Raises Refused for a stream that has written nothing."""
+    def stream_replay(self, name: str, start: str | None = None, offsets: str | None = None) -> FullReplay:
+        """The one that is not over, or a new one. With offsets it reads from there, and replaces the days of which no
+        record lies before them. Raises Refused for a stream that has written nothing.
+        """
         spec, store = self.world.stream(name), self.world.store().streams
         there = unfinished(store.steps(name))
         if there is not None:
-            refuse_another(there, start)
+            refuse_another(there, start, self._asked(spec, offsets))
             return there
         others = (self.world.stream(each) for each in self.world.streams() if each != name)
         refuse_unfit(spec, [each.name for each in others if each.dataset.table == spec.dataset.table])
@@ -66,8 +73,11 @@ class StreamReplayVerbs(StreamingVerbs):
             raise Refused(f"stream {name} has written nothing that could be replaced", hint=hint)
         if start is not None:
             parse_instant(start, spec.dataset.time.zone)
-        alive = self.stream_status(name).alive
-        begun = FullReplay(stream=name, pipeline=spec.pipeline.name, start=start, query_id=str(uuid4()), resume=alive)
+        asked = self._asked(spec, offsets)
+        if asked:
+            start = self.world.replaying(name).full.first_day(asked, start)
+        told = {"start": start, "offsets": asked, "resume": self.stream_status(name).alive}
+        begun = FullReplay(stream=name, pipeline=spec.pipeline.name, query_id=str(uuid4()), **told)
         store.step(name, steps.BEGUN, **begun.as_json())
         return begun
 
@@ -77,7 +87,9 @@ class StreamReplayVerbs(StreamingVerbs):
         return acquire(world.store().leases, replay_lease(name), world.holder(), world.clock, world.ended)
 
     @jvm_errors("replaying the stream")
-    def stream_replay_slice(self, name: str, *, within: int = 0, last: bool = False) -> CaughtUp:
+    def stream_replay_slice(
+        self, name: str, *, within: int = 0, last: bool = False, on_progress: OnProgress = quiet
+    ) -> CaughtUp:
         """Read on to where the stream stands now. Also tells which days are to be replaced, once there is a batch.
 
         The last one is for a stream that is stopped: its newest batch becomes the newest of the query too, so that
@@ -85,21 +97,22 @@ class StreamReplayVerbs(StreamingVerbs):
         """
         spec, there = self.world.stream(name), self._under_way(name)
         full, live = self.world.replaying(name).full, self.world.store().streams.stream(name)
-        query, since = full.catch_up(), self._since(spec, there)
+        query, since = full.catch_up(self._pace(spec, on_progress)), self._since(spec, there)
         begun = query.query_id() == there.query_id
-        full.refuse_other_log("" if live is None else live.topic_id, query.starts() if begun else {})
+        full.refuse_other_log("" if live is None else live.topic_id, query.starts() if begun else there.offsets)
         newest = self._newest(spec, probe=last)
         starts, ends = {each.partition: each.start for each in newest}, {each.partition: each.end for each in newest}
         if not begun:
             first = full.first_offsets(since)
             _refuse_nothing(spec, first, ends)
-            query.begin(there.query_id, first)
+            query.begin(there.query_id, first | there.offsets)
         if last:
             if query.ends() != query.ends() | ends:
                 query.advance(starts)
             query.advance(ends, as_one=span(newest) > 0)
         else:
             query.advance(starts if span(newest) <= within else ends)
+            query.rest()
         point("full-replay.after-slice")
         read, told = query.ends(), {}
         behind = sum(max(0, each.end - read.get(each.partition, 0)) for each in self._newest(spec))
@@ -178,10 +191,12 @@ class StreamReplayVerbs(StreamingVerbs):
         point("full-replay.before-exchange")
         return exchange.exchange(_KEPT, self.world.clock.now())
 
-    def stream_replay_given_up(self, name: str, start: str | None) -> tuple[FullReplay, str | None]:
+    def stream_replay_given_up(
+        self, name: str, start: str | None, offsets: str | None = None
+    ) -> tuple[FullReplay, str | None]:
         """One that is to be given up, and its run if that is to be cancelled first. Raises StateConflict."""
         there = self._under_way(name)
-        refuse_another(there, start)
+        refuse_another(there, start, self._asked(self.world.stream(name), offsets))
         state = None if there.run_id is None else self.world.store().runs.run(there.run_id).state
         refuse_giving_up(there, state)
         return there, there.run_id if state in OPEN_STATES else None
@@ -189,9 +204,20 @@ class StreamReplayVerbs(StreamingVerbs):
     def stream_replay_end(self, name: str, *, given_up: bool = False) -> None:
         """Forget what it left. Raises StateConflict for giving up one whose rows readers see."""
         if given_up:
-            self.stream_replay_given_up(name, self._under_way(name).start)
+            there = self._under_way(name)
+            refuse_giving_up(there, None if there.run_id is None else self.world.store().runs.run(there.run_id).state)
         self.world.store().streams.step(name, steps.GIVEN_UP if given_up else steps.DONE)
         self.world.replaying(name).full.forget()
+
+    def _pace(self, spec: StreamSpec, on_progress: OnProgress) -> Pace | None:
+        throttle, name = spec.pipeline.settings.throttle, spec.name
+        if throttle is None:
+            return None
+
+        def say(message: str) -> None:
+            on_progress(Progress(step="replay", message=message))
+
+        return brake_of(self.world, throttle, lambda: self._under_way(name), say)
 
     def _newest(self, spec: StreamSpec, *, probe: bool = False) -> Ranges:
         """What the newest batch of the stream read: on record, or in the table, which may have one that died before."""
@@ -204,6 +230,10 @@ class StreamReplayVerbs(StreamingVerbs):
         in_table = () if commit is None or commit.offsets is None else ranges_of(commit.offsets)
         known = {each.partition: each.end for each in found}
         return in_table if any(each.end > known.get(each.partition, 0) for each in in_table) else found
+
+    @staticmethod
+    def _asked(spec: StreamSpec, offsets: str | None) -> dict[int, int]:
+        return {} if offsets is None else parse_position(offsets, [spec.source.topic])[spec.source.topic]
 
     @staticmethod
     def _since(spec: StreamSpec, there: FullReplay) -> datetime | None:

@@ -34,6 +34,10 @@ def stream_replay(
         str | None,
         Parameter(name="--from", metavar="DAY", help="Replace the table from this day on; all of it if not given."),
     ] = None,
+    from_offsets: Annotated[
+        str | None,
+        Parameter(metavar="OFFSETS", help="Read from here on, 0=100,1=50: days that need no earlier record."),
+    ] = None,
     within: Annotated[int, Parameter(help="Stop the stream once the replay is so many records behind it.")] = 1000,
     why: WhyOptions = NO_REASON,
     give_up: Annotated[
@@ -50,9 +54,12 @@ def stream_replay(
     refuse_unless_asked("stream replay", common, yes=yes)
     with opened(common) as control, control.stream_replay_alone(name):
         if give_up:
-            _give_up(control, name, start, common)
+            _give_up(control, name, start, from_offsets, common)
         else:
-            asked = control.stream_replay(name, start)
+            asked = control.stream_replay(name, start, from_offsets)
+            if asked.offsets:
+                kept = f"from {asked.start} on: older ones need records before these offsets, and stay"
+                screen.note(f"replaces rows {kept if asked.start else 'of all days'}")
             if asked.steps:
                 screen.note(f"goes on behind: {', '.join(each.partition('.')[2] for each in asked.steps)}")
             try:
@@ -77,7 +84,7 @@ def _left(control: ControlPlane, asked: FullReplay) -> str:
     """What is to be done about one that did not come to its end."""
     from backcast.model.full_replay import STOPPED
 
-    asked = control.stream_replay(asked.stream, asked.start)
+    asked = control.stream_replay(asked.stream, asked.start, asked.from_offsets)
     stopped = f"stream {asked.stream} stays stopped meanwhile; " if asked.has(STOPPED) else ""
     again = "starts it again as it was" if asked.has(STOPPED) and asked.resume else "forgets it"
     return f"{stopped}the same command goes on, and with --give-up it {again}"
@@ -124,7 +131,8 @@ def _catch_up(work: Working, name: str, within: int) -> CaughtUp:
         if tries >= _PATIENCE:
             raise Failed(
                 f"the replay comes no nearer to the stream than {least:,} records",
-                hint=f"give it more cores, raise `most_per_trigger`, or accept a longer stop: --within {found.behind}",
+                hint="give it more cores, raise `most_per_trigger`, loosen `throttle`, or accept a longer stop:"
+                f" --within {found.behind}",
             )
 
 
@@ -176,11 +184,11 @@ def _refuse(plan: Plan) -> None:
         raise PlanRefused("; ".join(each.reason for each in blocking), hint=blocking[0].remedy)
 
 
-def _give_up(control: ControlPlane, name: str, start: str | None, common: Common) -> None:
+def _give_up(control: ControlPlane, name: str, start: str | None, offsets: str | None, common: Common) -> None:
     """What it staged is cancelled, and a stream that it stopped runs again as before."""
     from backcast.model.full_replay import STOPPED
 
-    asked, run_id = control.stream_replay_given_up(name, start)
+    asked, run_id = control.stream_replay_given_up(name, start, offsets)
     if run_id is not None:
         with working(common, "cancel") as work:
             work.call("cancel", "cancelling", run_id=run_id)

@@ -48,14 +48,20 @@ class KafkaTopic:
         return TopicFacts(
             topic=self.topic,
             topic_id=topic_id,
-            partitions=tuple(
-                PartitionState(number, starts[number], max(starts[number], ends[number])) for number in partitions
-            ),
+            partitions=_states(starts, ends),
             cleanup=frozenset(filter(None, config.get("cleanup.policy", "").split(","))),
             retention_ms=_limit(config.get("retention.ms")),
             retention_bytes=_limit(config.get("retention.bytes")),
             timestamp_type=config.get("message.timestamp.type", ""),
         )
+
+    def log(self) -> tuple[PartitionState, ...]:
+        """Where each partition begins and ends: the cheapest question."""
+        doing = f"looking up the ends of topic {self.topic}"
+        with questions(self.access, doing) as ask:
+            _, partitions = self._described(ask, doing)
+            starts, ends = self._bounds(ask, partitions, doing)
+        return _states(starts, ends)
 
     def offsets_at(self, instant: datetime) -> dict[int, int | None]:
         """Where records of the instant or later begin in each partition: none of them lies before. None: there is none.
@@ -183,6 +189,10 @@ class KafkaTopic:
                 return {}
             raise
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
+
+
+def _states(starts: Mapping[int, int], ends: Mapping[int, int]) -> tuple[PartitionState, ...]:
+    return tuple(PartitionState(each, start, max(start, ends[each])) for each, start in sorted(starts.items()))
 
 
 def _limit(value: Any) -> int | None:
