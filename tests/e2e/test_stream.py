@@ -188,9 +188,9 @@ def _restate_what_is_closed(orders: Orders) -> None:
             assert not plan.refused, plan.findings
             left = next(each.reason for each in plan.findings if each.code == "log.left-to-stream")
             assert left.startswith("stream live has not read offsets 0=32..33 of ")
-            assert control.run(plan.run_id).state is RunState.ACCEPTED
-            control.publish(plan.run_id)
-            assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10}
+        assert control.run(plan.run_id).state is RunState.ACCEPTED
+        control.publish(plan.run_id)
+        assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10}
 
 
 DAILY = """\
