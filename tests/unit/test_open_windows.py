@@ -134,7 +134,7 @@ class Standing:
 
     def checkpoint(self, *operators: str) -> None:
         """Its newest batch is planned only: what that closes is not written."""
-        new_checkpoint(Path(self.spec.checkpoint), planned=1)
+        new_checkpoint(Path(self.spec.checkpoint), planned=1, watermark=True)
         for number, name in enumerate(operators):
             document = {"operatorInfo": {"operatorId": number, "operatorName": name}, "stateStoreInfo": []}
             folder = Path(self.spec.checkpoint, "state", str(number), "_metadata")
