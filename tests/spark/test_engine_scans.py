@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.digest import EMPTY
 from backcast.model.scope import during
 from backcast.model.time import Interval
+from backcast.spark.by_time import last_time
 from backcast.spark.engine import SparkEngine
 from backcast.testing.samples import DAY_COLUMN
 
@@ -40,6 +42,29 @@ def test_a_key_is_doubled_once_however_often_it_occurs(
 
 def test_no_row_has_no_problem_with_its_key(spark: SparkSession) -> None:
     assert SparkEngine().key_problems(spark.range(0), ("id",)) == (0, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "newest"),
+    [
+        (TimeColumn(column="x", kind=TimeKind.DATE), "DATE'2026-01-02', DATE'9999-12-31', null", "2026-01-02"),
+        (TimeColumn(column="x", kind=TimeKind.DATE), "DATE'2026-01-02', DATE'2026-01-03'", "2026-01-03"),
+        (TimeColumn(column="x", zone="Asia/Tokyo"), "TIMESTAMP'2026-01-01 20:00:00Z'", "2026-01-02 05:00"),
+        (
+            TimeColumn(column="x", kind=TimeKind.STRING, format="yyyy-MM-dd"),
+            "'2026-01-02', 'none', '2025-12-31'",
+            "2026-01-02",
+        ),
+        (TimeColumn(column="x", kind=TimeKind.DATE), "DATE'9999-12-31'", None),
+    ],
+    ids=["a day that stands for no end", "dates", "wall clock", "no time at all", "nothing but the future"],
+)
+def test_the_newest_time_is_none_that_only_stands_for_one(
+    spark: SparkSession, column: TimeColumn, values: str, newest: str | None
+) -> None:
+    rows = spark.sql(f"SELECT explode(array({values})) AS x")
+    found = last_time(rows, column, datetime.fromisoformat("2026-06-01"))
+    assert found == (None if newest is None else datetime.fromisoformat(newest))
 
 
 def test_a_thousand_parts_have_a_digest_each(spark: SparkSession) -> None:

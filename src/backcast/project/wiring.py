@@ -19,17 +19,15 @@ from backcast.project.account import account
 from backcast.project.clock import SystemClock
 from backcast.project.config import Project, load_project
 from backcast.project.host import host_identity, rebooted_since
+from backcast.project.topic_questions import TopicQuestions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import DataFrame, SparkSession
 
     from backcast.model.approval import Person
     from backcast.model.archiving import ToArchive
     from backcast.model.diff import DiffRules
-    from backcast.model.lag import StreamLag
-    from backcast.model.log import EventSpan, Ranges, TopicFacts
+    from backcast.model.log import Ranges
     from backcast.model.manifest import CodeIdentity
     from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation
     from backcast.model.policy import Policy
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
     from backcast.model.report import Probe
     from backcast.model.scope import Predicate
     from backcast.model.stream import StreamSpec
-    from backcast.model.throttle import Behind
-    from backcast.model.topic_report import TopicOffsets, WindowSurvey
     from backcast.ports import Clock, Engine, Input, RunReader, Source, Target
     from backcast.ports.comparing import Comparer
     from backcast.ports.rules import RuleEngine
@@ -50,7 +46,7 @@ if TYPE_CHECKING:
     from backcast.store.sql import SqlStore
 
 
-class Wiring:
+class Wiring(TopicQuestions):
     """The `World` of one project. Opens store, user code and Spark on first use, never earlier."""
 
     def __init__(self, project: Project, clock: Clock | None = None, log_file: Path | None = None) -> None:
@@ -331,48 +327,6 @@ class Wiring:
         from backcast.project.doctor import examine
 
         return examine(self)
-
-    def kafka_offsets(self, name: str, at: str) -> TopicOffsets:
-        from backcast.model.time import parse_instant
-        from backcast.project.topics import find_source, zone_of
-        from backcast.sources.kafka.look import offsets_at
-
-        source = find_source(self.project, name)
-        return offsets_at(self.project.kafka_access(source.name), source, parse_instant(at, zone_of(source)))
-
-    def kafka_window(self, name: str, event_time: str, *, to_end: bool) -> WindowSurvey:
-        from backcast.model.time import parse_interval
-        from backcast.project.topics import find_source, zone_of
-        from backcast.sources.kafka.look import window_of
-
-        source = find_source(self.project, name)
-        window, access = parse_interval(event_time, zone_of(source)), self.project.kafka_access(source.name)
-        return window_of(self.spark(), access, source, window, to_end=to_end)
-
-    def topic(self, source: LogSource) -> TopicFacts:
-        from backcast.sources.kafka.topic import KafkaTopic
-
-        return KafkaTopic(self.project.kafka_access(source.name), source.topic, source.isolation).facts()
-
-    def records_in(self, source: LogSource, ranges: Ranges) -> list[bool | None]:
-        from backcast.sources.kafka.look import records_in
-
-        return records_in(self.project.kafka_access(source.name), source, ranges)
-
-    def event_span(self, source: LogSource) -> EventSpan | None:
-        from backcast.sources.kafka.look import event_span
-
-        return event_span(self.spark(), self.project.kafka_access(source.name), source)
-
-    def stream_lag(self, name: str, topic: str | None) -> StreamLag:
-        from backcast.project.lag import stream_lag
-
-        return stream_lag(self.project, name, topic, self.clock.now())
-
-    def behind(self, stream: StreamSpec, read: Mapping[int, int] | None) -> Behind:
-        from backcast.project.lag import behind
-
-        return behind(self.project, stream, read)
 
     def to_archive(self, name: str, offsets: str | None, until: str | None) -> ToArchive:
         from backcast.project.archiving import to_archive

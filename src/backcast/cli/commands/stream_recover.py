@@ -106,7 +106,7 @@ def _look_again(work: Working, found: Recovery) -> Integrity | None:
 
     if found.integrity is None:
         return None
-    after = _integrity(work, found)
+    after = _integrity(work, found.model_copy(update={"lacking": ()}))
     if not work.screen.json:
         work.screen.show(after, render_integrity(found.integrity, after))
     return after
