@@ -69,6 +69,15 @@ class Checkpoint:
     def operators(self) -> tuple[Operator, ...]:
         return operators_of(self.root / "state")
 
+    @cached_property
+    def closing(self) -> int | None:
+        """The newest batch without records: only a query with state runs one, to close windows."""
+        for number in reversed(self.offsets):
+            plan, before = self.readable_plan(number), self.readable_plan(number - 1)
+            if plan is not None and before is not None and plan.ends == before.ends:
+                return number
+        return None
+
     def query_id(self) -> str | None:
         """None when the file is not there. Raises Garbled."""
         return self._read(Path("metadata"), read_id)

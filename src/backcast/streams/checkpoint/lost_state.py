@@ -56,7 +56,7 @@ def missing(file: str, what: str, at_restart: str = LOAD) -> Damage:
 def _nothing_left(checkpoint: Checkpoint) -> Iterator[Damage]:
     if checkpoint.told is not None:
         return
-    closing = _closing_batch(checkpoint)
+    closing = checkpoint.closing
     if closing is not None:
         what = f"nothing is left of it: batch {closing} had no records, and only a query with state runs such a batch"
         yield missing("state", what)
@@ -69,15 +69,6 @@ def _nothing_left(checkpoint: Checkpoint) -> Iterator[Damage]:
             at_restart=f"a query without state goes on; of one with state {LOAD}",
             remedy="if the query keeps no state, say so: --stateless; else restore a backup",
         )
-
-
-def _closing_batch(checkpoint: Checkpoint) -> int | None:
-    """The newest batch without records: it closed windows."""
-    for number in reversed(checkpoint.offsets):
-        plan, before = checkpoint.readable_plan(number), checkpoint.readable_plan(number - 1)
-        if plan is not None and before is not None and plan.ends == before.ends:
-            return number
-    return None
 
 
 def _has_watermark(checkpoint: Checkpoint) -> bool:

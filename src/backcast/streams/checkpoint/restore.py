@@ -13,6 +13,7 @@ from backcast.streams.checkpoint.copying import copy_files, hash_of
 from backcast.streams.checkpoint.damage import damages_of
 from backcast.streams.checkpoint.exchange import Exchange
 from backcast.streams.checkpoint.folder import Checkpoint
+from backcast.streams.checkpoint.lost_state import STATE_UNKNOWN
 
 
 def restore(root: Path, folder: Path, checks: Checks, now: datetime) -> Change:
@@ -40,7 +41,7 @@ def restore(root: Path, folder: Path, checks: Checks, now: datetime) -> Change:
         kept=None if kept is None else str(kept),
         sink=prediction,
         notes=tuple(
-            f"damaged in the backup already: {each.file}: {each.what}"
+            f"{'' if each.kind == STATE_UNKNOWN else 'damaged in the backup already: '}{each.file}: {each.what}"
             for each in damages_of(copy)
             if each.severity is not Severity.HARMLESS
         ),
