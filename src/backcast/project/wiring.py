@@ -302,26 +302,14 @@ class Wiring(TopicQuestions):
         return True
 
     def quarantined_records(self, run_id: str, sources: list[str], limit: int) -> list[QuarantinedRecord]:
-        from backcast.sources.kafka.quarantine import shown_records
+        from backcast.project.quarantined import quarantined_records
 
-        places = [self.project.log_source(name).quarantine for name in sources]
-        found = [
-            record
-            for table in sorted({each.table for each in places if each is not None})
-            for record in shown_records(self.spark(), table, run_id, limit)
-        ]
-        return found[:limit]
+        return quarantined_records(self, run_id, sources, limit)
 
     def quarantined_offsets(self, run_id: str, sources: list[str]) -> dict[str, Ranges]:
-        from backcast.sources.kafka.quarantine import kept_offsets
+        from backcast.project.quarantined import quarantined_offsets
 
-        found = {}
-        for source in map(self.project.log_source, sources):
-            place = source.quarantine
-            found[source.name] = (
-                kept_offsets(self.spark(), place.table, run_id, source.topic) if place is not None else ()
-            )
-        return found
+        return quarantined_offsets(self, run_id, sources)
 
     def doctor(self) -> list[Probe]:
         from backcast.project.doctor import examine

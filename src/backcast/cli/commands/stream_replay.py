@@ -58,7 +58,7 @@ def stream_replay(
         else:
             asked = control.stream_replay(name, start, from_offsets)
             if asked.offsets:
-                kept = f"from {asked.start} on: older ones need records before these offsets, and stay"
+                kept = f"from {asked.start} on: older ones may need records before these offsets, and stay"
                 screen.note(f"replaces rows {kept if asked.start else 'of all days'}")
             if asked.steps:
                 screen.note(f"goes on behind: {', '.join(each.partition('.')[2] for each in asked.steps)}")
