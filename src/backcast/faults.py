@@ -81,6 +81,20 @@ FULL_REPLAY_POINTS: tuple[str, ...] = (
 )
 """Of a full replay, which is a stream's affair too."""
 
+BACKFILL_POINTS: tuple[str, ...] = (
+    "backfill.before-stopped",
+    "backfill.before-backed-up",
+    "backfill.before-planned",
+    "backfill.before-published",
+    "backfill.before-verified",
+    "backfill.before-resumed",
+    "backfill.before-done",
+    "backfill.after-record",
+)
+"""Of `stream backfill`: each step is done and not on record; or any is on record."""
+
+ALL_POINTS = POINTS + STREAM_POINTS + FULL_REPLAY_POINTS + BACKFILL_POINTS
+
 _hook: Callable[[str], None] | None = None
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from backcast.cli.catalogue import SUMMARIES
 from backcast.cli.dispatch import dispatch, hoisted, named, parser
-from backcast.faults import FULL_REPLAY_POINTS, POINTS, STREAM_POINTS
+from backcast.faults import ALL_POINTS
 from backcast.project.schema import ProjectConfig
 from tests.docs import errors_page
 from tests.docs.pages import PAGES, ROOT, Typed, anchors_of, links_of, name_of, typed_on
@@ -145,9 +145,11 @@ def test_every_error_code_is_listed_and_the_list_is_made_from_the_code() -> None
 
 def test_every_point_at_which_a_process_may_die_has_an_answer() -> None:
     text = (DOCS / "what-if.md").read_text()
-    families = "plan|run|stage|chunk|validate|publish|restage|undo|cancel|gc|replay|stream|catch-up|full-replay"
+    families = (
+        "plan|run|stage|chunk|validate|publish|restage|undo|cancel|gc|replay|stream|catch-up|full-replay|backfill"
+    )
     known = set(re.findall(rf"`((?:{families})\.(?:before|after)-[a-z-]+)`", text))
-    assert known == set(POINTS + STREAM_POINTS + FULL_REPLAY_POINTS)
+    assert known == set(ALL_POINTS)
 
 
 def test_every_finding_of_a_plan_is_explained() -> None:

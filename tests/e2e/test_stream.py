@@ -15,7 +15,7 @@ from backcast.control import ControlPlane
 from backcast.errors import ChunkFailed, InvalidRequest, LeaseHeld, QuarantineFull, Refused, StateConflict
 from backcast.faults import STREAM_POINTS
 from backcast.model.finding import Severity
-from backcast.model.live import LiveState, Stop, StreamStatus, freeze_lease, stream_lease
+from backcast.model.live import LiveBatch, LiveState, Stop, StreamStatus, freeze_lease, stream_lease
 from backcast.model.pipeline import TableFormat
 from backcast.model.report import Progress
 from backcast.model.states import RunState
@@ -104,8 +104,11 @@ def _clean(orders: Orders) -> None:
 
 @BOTH
 def test_a_merge_keeps_the_newer_row_of_each_key(new_orders: Callable[..., Orders], table_format: TableFormat) -> None:
+    """And each row says which batch it came with, where the table has columns for it."""
     orders = new_orders(table_format=table_format)
-    orders.configure(stream="write: merge")
+    orders.configure(stream="write: merge", pipeline="lineage_columns: true")
+    lineage = "produced_by_run_id STRING, processing_mode STRING, input_snapshot_id STRING"
+    orders.spark.sql(f"ALTER TABLE {orders.table} ADD COLUMNS ({lineage})")
     hour = timedelta(hours=1)
     orders.send([Order(1, FIRST + hour, "1.00"), Order(1, FIRST + 2 * hour, "2.00"), Order(2, FIRST, "1.00")])
     caught_up(orders)
@@ -115,6 +118,16 @@ def test_a_merge_keeps_the_newer_row_of_each_key(new_orders: Callable[..., Order
     wanted = [(1, "2026-01-01", "2.00"), (2, "2026-01-01", "3.00"), (3, "2026-01-01", "4.00")]
     assert sorted(orders.rows()) == wanted
     assert (status.batches[0].rows_in, status.batches[0].rows_out) == (3, 2)
+    columns = "id, produced_by_run_id, processing_mode, input_snapshot_id"
+    stamps = {row[0]: tuple(row)[1:] for row in orders.spark.sql(f"SELECT {columns} FROM {orders.table}").collect()}
+    first, second = (
+        ("stream:live", "LIVE", f"kafka:{orders.topic}@{_told(each)}") for each in reversed(status.batches)
+    )
+    assert stamps == {1: first, 2: second, 3: second}
+
+
+def _told(batch: LiveBatch) -> str:
+    return ",".join(f"{each.partition}={each.start}..{each.end}" for each in batch.offsets)
 
 
 def test_a_record_that_cannot_be_decoded_stops_the_stream_or_is_set_aside_once(
@@ -163,6 +176,7 @@ def test_windows_close_as_the_watermark_passes_and_state_survives_a_crash(new_or
     assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10}, "late within the watermark counts, beyond it not"
     assert status.batches[0].watermark is not None
     assert status.batches[0].operators == 1
+    assert [each.late_rows for each in status.batches if each.late_rows] == [1], "and is counted"
     _restate_what_is_closed(orders)
     orders.send([Order(901, FIRST + timedelta(days=4))])
     caught_up(orders)
@@ -292,9 +306,12 @@ def test_a_stream_stops_behind_a_committed_batch_and_only_one_process_runs_it(
         assert status.batches[0].batch == max(over), "a batch that was planned only has written nothing"
 
 
-def test_a_run_under_freeze_lets_the_stream_wait_between_two_batches(new_orders: Callable[..., Orders]) -> None:
+@BOTH
+def test_a_run_under_freeze_lets_the_stream_wait_between_two_batches(
+    new_orders: Callable[..., Orders], table_format: TableFormat
+) -> None:
     """From its base to its publish: what the stream has to say comes behind it, and makes nothing fail."""
-    orders = new_orders(partitions=1)
+    orders = new_orders(partitions=1, table_format=table_format)
     orders.configure(pipeline="publish: {live: freeze}")
     orders.send(SENT[:20])
     caught_up(orders)

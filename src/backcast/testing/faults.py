@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from backcast import faults
 from backcast.errors import InvalidRequest
-from backcast.faults import FULL_REPLAY_POINTS, POINTS, STREAM_POINTS
+from backcast.faults import ALL_POINTS
 
 VARIABLE = "BACKCAST_FAULT"
 KILLS = ("python", "jvm", "both")
@@ -114,8 +114,8 @@ def _jvm_pid() -> int | None:
 
 
 def _known(point: str) -> None:
-    if point not in POINTS + STREAM_POINTS + FULL_REPLAY_POINTS:
-        raise InvalidRequest(f"no fault point is called {point!r}", hint=f"known: {', '.join(POINTS)}")
+    if point not in ALL_POINTS:
+        raise InvalidRequest(f"no fault point is called {point!r}", hint=f"known: {', '.join(ALL_POINTS)}")
 
 
 @contextmanager

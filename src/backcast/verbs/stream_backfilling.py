@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backcast.errors import PlanRefused
+from backcast.faults import point
 from backcast.model.finding import Severity
 from backcast.model.stream_backfill import (
     BEGUN,
+    GIVEN_UP,
     PLANNED,
     StreamBackfill,
     choose,
@@ -46,7 +48,10 @@ class StreamBackfillVerbs(StreamingVerbs):
     def stream_backfill_step(self, name: str, step: str, **data: str) -> StreamBackfill | None:
         """Record that a step is done; what is left of the backfill, None once it is over."""
         store = self.world.store().streams
+        if step != GIVEN_UP:
+            point(step.replace(".", ".before-"))
         store.step(name, step, **data)
+        point("backfill.after-record")
         return unfinished(store.steps(name))
 
     def stream_backfill_planned(self, name: str, plan: Plan) -> StreamBackfill | None:
