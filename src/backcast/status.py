@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from backcast.errors import Failed, Refused
 from backcast.model.amendment import Amendment, amendments
 from backcast.model.canary import judged
@@ -43,7 +45,7 @@ _ALL = 100_000
 _STALLED_SECONDS = 10.0
 
 
-def status(reader: RunReader, run_id: str) -> Status:
+def status(reader: RunReader, run_id: str, now: datetime) -> Status:
     run = reader.run(run_id)
     chunks = reader.chunks(run.run_id)
     records = reader.stage_records(run.run_id)
@@ -65,6 +67,8 @@ def status(reader: RunReader, run_id: str) -> Status:
         because = because if seen is None else f"{run.detail}; the other chunks were not computed"
     if run.state is RunState.RUNNING and seen is not None and holder is None:
         because = f"a canary of {many(len(seen.chunks), 'chunk')} is staged; the others wait for you to look at it"
+    watch = _watch(run, manifest, newest, events)
+    command, because = _after_publish(watch, now, command, because)
     return Status(
         run=run,
         manifest=manifest,
@@ -78,7 +82,7 @@ def status(reader: RunReader, run_id: str) -> Status:
         workers=tuple(workers),
         restaged=_restaged(amendments(events)),
         canary=seen,
-        watch=_watch(run, manifest, newest, events),
+        watch=watch,
         replayed=replayed(events),
         quarantined=sum(each.records for each in quarantined(run, events)),
         verdict=reader.verdict(run.run_id),
@@ -94,6 +98,17 @@ def _watch(run: Run, manifest: Manifest, newest: Publication | None, events: lis
         return None
     found = watch_of(manifest, newest, events)
     return found if found.until is not None or found.looks else None
+
+
+def _after_publish(watch: Watch | None, now: datetime, command: str, because: str) -> tuple[str, str]:
+    """As long as the declared time is not over the table is to be looked at; once a look failed, it is to be undone."""
+    if watch is None:
+        return command, because
+    if watch.newest is not None and watch.failed:
+        wrong = [check.name for check in watch.newest.checks if not check.passed]
+        return command, f"published, and the newest look at the table failed: {', '.join(wrong)}"
+    is_over = watch.until is None or now >= watch.until
+    return (command, because) if is_over else (f"backcast watch {watch.run_id}", because)
 
 
 def _restaged(amended: tuple[Amendment, ...]) -> Restaged | None:

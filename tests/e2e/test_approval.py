@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,34 @@ def test_a_budget_refuses_before_and_stops_during(shop: Shop) -> None:
     assert shop.rows() == before
     enough = control.plan(request.model_copy(update={"max_rows": 38}))
     assert control.run(enough.run_id).state is RunState.ACCEPTED
+
+
+@pytest.mark.parametrize(("seconds", "then"), [(120, "shop"), (4, "1 // 0")], ids=["slow", "failing"])
+def test_a_budget_ends_a_job_that_takes_too_long_and_counts_those_that_fail(
+    shop: Shop, seconds: int, then: str
+) -> None:
+    """The slow one is a single job; of the other, each attempt takes less than the limit."""
+    code, before = shop.root / "pipelines" / "revenue.py", shop.rows()
+    asleep = f"F.udf(lambda shop: __import__('time').sleep({seconds}) or str({then}))"
+    code.write_text(
+        code.read_text().replace('= inputs["sales"]', f'= inputs["sales"].withColumn("shop", {asleep}("shop"))')
+    )
+    control = shop.open()
+    run_id = control.plan(shop.request().model_copy(update={"max_seconds": 10})).run_id
+    began = time.monotonic()
+    with pytest.raises(OverBudget, match=r"jobs took \d+ s, 10 s are allowed"):
+        control.run(run_id)
+    assert time.monotonic() < began + 100
+    status = control.status(run_id)
+    assert (status.run.state, status.counts.staged) == (RunState.FAILED, 0)
+    assert "plan again with a larger budget" in status.run.detail
+    assert status.next_command == f"backcast cancel {run_id}"
+    attempts = [event.data for event in control.logs(run_id) if event.name == "chunks.failed"]
+    assert sum(each["seconds"] for each in attempts) > 10
+    with pytest.raises(OverBudget):
+        control.retry(run_id)
+    assert control.cancel(run_id).state is RunState.CANCELLED
+    assert shop.rows() == before
 
 
 def test_a_disk_that_is_too_small_is_told_before(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

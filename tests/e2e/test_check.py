@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from backcast.cli.dispatch import dispatch
+from backcast.demo.shell import in_process
 from backcast.errors import InvalidRequest, StateConflict
 from backcast.model.time import Grain
 from backcast.testing.shop import Shop
@@ -53,18 +55,26 @@ def test_hours_of_a_zone_are_counted_by_its_own_clock(shop: Shop) -> None:
 
 
 @ON_BOTH
-def test_the_table_is_watched_after_a_publish_and_a_failure_proposes_the_undo(shop: Shop) -> None:
+def test_the_table_is_watched_after_a_publish_and_a_failure_proposes_the_undo(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
     changed(shop, "undo_window: 7d}", "undo_window: 7d, watch: 2s}")
     control, run_id = accepted(shop)
     with pytest.raises(StateConflict, match="only what is published"):
         control.watch(run_id)
     before = shop.rows()
     control.publish(run_id)
-    assert control.status(run_id).watch is not None
+    status = control.status(run_id)
+    assert status.watch is not None
+    assert status.because == "published; readers see the new rows"
     seen = control.watch(run_id, every=0.5)
     assert not seen.failed
     assert seen.looks >= 1
     live = shop.live("2026-01-04", shop="S1")
+    assert control.status(run_id).because == "published; readers see the new rows"
+    with in_process(control):
+        assert dispatch(["watch", run_id, "--once", "--project", str(shop.root)]) == 3
+    assert "FAILED" in capsys.readouterr().out
     seen = control.watch(run_id, once=True)
     assert seen.failed
     assert seen.newest is not None
@@ -72,6 +82,7 @@ def test_the_table_is_watched_after_a_publish_and_a_failure_proposes_the_undo(sh
     status = control.status(run_id)
     assert status.watch is not None
     assert status.watch.failed
+    assert status.because == "published, and the newest look at the table failed: key unique"
     assert status.next_command == f"backcast undo {run_id}"
     control.undo(run_id)
     assert shop.rows() == before + Counter([live])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql.functions import udf
 
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.digest import EMPTY
@@ -77,3 +79,18 @@ def test_a_thousand_parts_have_a_digest_each(spark: SparkSession) -> None:
     assert [digests[str(number)].rows for number in range(1000)] == [1, 0] * 500
     assert digests["1"] == EMPTY
     assert len({digests[str(number)] for number in range(0, 1000, 2)}) == 500
+
+
+def test_a_job_that_takes_too_long_is_ended_from_beside_and_what_follows_is_not(spark: SparkSession) -> None:
+    asleep = udf(lambda number: time.sleep(120) or number, "bigint")
+    engine, began = SparkEngine(), time.monotonic()
+    with (
+        pytest.raises(Exception, match=r"(?i)cancel"),
+        engine.cancelled_when(lambda: time.monotonic() > began + 1) as was_cancelled,
+    ):
+        spark.range(2).select(asleep("id").alias("id")).collect()
+    assert was_cancelled()
+    assert time.monotonic() < began + 60
+    with engine.cancelled_when(lambda: False) as was_cancelled:
+        assert spark.range(3).count() == 3
+    assert not was_cancelled()

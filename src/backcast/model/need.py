@@ -91,6 +91,11 @@ class Budget(Document):
     def is_empty(self) -> bool:
         return self.rows is None and self.cost is None and self.seconds is None
 
+    @property
+    def limits_time(self) -> bool:
+        """Whether a job that takes long enough is over the limit, however few rows it writes."""
+        return self.seconds is not None or (self.cost is not None and self.prices is not None)
+
     def exceeded(self, rows: int, seconds: float) -> str | None:
         """What is over the limit, in words; None while nothing is."""
         if self.rows is not None and rows > self.rows:

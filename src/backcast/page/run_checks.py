@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from backcast.model.approval import approval_of
+from backcast.model.approval import approval_of, approvals
 from backcast.model.evidence import APPROVALS, Evidence
 from backcast.model.rule import RuleResult
 from backcast.model.verdict import Layer
@@ -98,8 +98,10 @@ def _mark(*, passed: bool, failed_is: str) -> Html:
 
 def approval_section(evidence: Evidence) -> Html:
     words = [event for event in evidence.events if event.name.startswith(APPROVALS)]
+    told = _notified(evidence)
     if not words:
-        return section("Approval", paragraph("Nobody was asked." if not _roles(evidence) else "Nobody has agreed yet."))
+        nobody = "Nobody was asked." if not _roles(evidence) else "Nobody has agreed yet."
+        return section("Approval", paragraph(nobody), told)
     rows = [
         (
             moment(event.at),
@@ -113,8 +115,22 @@ def approval_section(evidence: Evidence) -> Html:
     ]
     asked = ", ".join(_roles(evidence)) or "nobody"
     return section(
-        "Approval", table(("when", "", "role", "who", "known by", "comment"), rows), note=f"Asked for: {asked}."
+        "Approval", table(("when", "", "role", "who", "known by", "comment"), rows), told, note=f"Asked for: {asked}."
     )
+
+
+def _notified(evidence: Evidence) -> Html | None:
+    """Who was to be told, and by when; whether they were is not on record."""
+    need = evidence.manifest.approval
+    if need is None or not need.notify:
+        return None
+    found = approvals(need, evidence.events, evidence.run.manifest_sha256, None)
+    when = "before it is published"
+    if found.notify_by is not None:
+        when = f"by {moment(found.notify_by)}"
+    elif need.within_seconds is not None:
+        when = f"within {need.within_seconds / 3600:g} h of the approval"
+    return paragraph(f"To be notified: {', '.join(need.notify)}, {when}.")
 
 
 def _roles(evidence: Evidence) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +25,12 @@ class Engine(Protocol):
 
     def analyse(self, rows: DataFrame) -> Analysis:
         """Read the analysed plan; runs no job."""
+
+    def cancelled_when(self, over: Callable[[], bool]) -> AbstractContextManager[Callable[[], bool]]:
+        """Jobs that this thread begins inside end with an error once that holds; it is asked about twice a second.
+
+        Gives whether it was. Jobs of other threads go on.
+        """
 
     def conform(
         self, rows: DataFrame, columns: tuple[Column, ...], without_empty_texts: frozenset[str] = frozenset()

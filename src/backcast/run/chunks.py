@@ -28,6 +28,7 @@ from backcast.model.table import PublishMode, Stage, StageCommit, StageWrite
 from backcast.model.throttle import Work
 from backcast.run.job import RunJob, joined
 from backcast.run.proving import prove
+from backcast.run.spending import FAILED_CHUNKS, stop_over_budget, within_budget
 from backcast.run.turn import turn
 
 
@@ -50,9 +51,10 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
         if not claimed:
             return
         point("chunk.after-claim")
-        names = [chunk.chunk_id for chunk in claimed]
+        names, started = [chunk.chunk_id for chunk in claimed], job.clock.monotonic()
         try:
-            done = _stage_group(job, stage, claimed, [plans[name] for name in names])
+            with within_budget(job):
+                done = _stage_group(job, stage, claimed, [plans[name] for name in names])
             if job.pace is not None:
                 job.pace.after_a_job(Work(done.digest.rows, done.seconds, _busiest(job, names)))
             limit = min(group, limit * 2)
@@ -61,7 +63,11 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
         except QuarantineFull as error:
             # What is left would meet the same end, or be computed in vain.
             job.store.chunks.failed(job.run.run_id, names, error.message, job.lease.check())
-            job.store.runs.record(job.run.run_id, "chunks.failed", chunks=names, error=error.message)
+            _tell_failure(job, names, error, started)
+            raise
+        except OverBudget as error:
+            job.store.chunks.reset(job.run.run_id, names, job.lease.check())
+            _tell_failure(job, names, error, started)
             raise
         except BackcastError as error:
             if job.pace is not None:
@@ -72,27 +78,20 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
             else:
                 limit = min(group, limit * 2)
                 job.store.chunks.failed(job.run.run_id, names, error.message, job.lease.check())
-            job.store.runs.record(job.run.run_id, "chunks.failed", chunks=names, error=error.message)
+            _tell_failure(job, names, error, started)
         report(job, f"chunk {claimed[-1].chunk_id}")
+
+
+def _tell_failure(job: RunJob, names: list[str], error: BackcastError, started: float) -> None:
+    """With the time that it took: a budget counts it, too."""
+    seconds = round(job.clock.monotonic() - started, 3)
+    job.store.runs.record(job.run.run_id, FAILED_CHUNKS, chunks=names, error=error.message, seconds=seconds)
 
 
 def stop_unless_running(job: RunJob) -> None:
     state = job.store.runs.run(job.run.run_id).state
     if state is not RunState.RUNNING:
         raise StateConflict(f"run {job.run.run_id} became {state} while chunks were staged; this process stops")
-
-
-def stop_over_budget(job: RunJob) -> None:
-    """Raises OverBudget once more is staged, or was spent, than the plan allows. All processes of the run count."""
-    budget = job.manifest.budget
-    if budget is None:
-        return
-    run_id, runs = job.run.run_id, job.store.runs
-    rows = sum(chunk.output_rows or 0 for chunk in runs.chunks(run_id))
-    over = budget.exceeded(rows, sum(record.seconds for record in runs.stage_records(run_id)))
-    if over is not None:
-        hint = f"look at why, then: backcast cancel {run_id}, and plan again with a larger budget"
-        raise OverBudget(over, hint=hint, run=run_id)
 
 
 def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[ChunkPlan]) -> StageRecord:

@@ -15,10 +15,11 @@ from backcast.model.run import Chunk, Run
 from backcast.model.stage import READY, is_ready, recorded_stage
 from backcast.model.states import ChunkState, EffectState, RunState
 from backcast.model.table import PublishMode, Stage, StageCommit
-from backcast.run.chunks import report, stage_pending, stop_over_budget, stop_unless_running
+from backcast.run.chunks import report, stage_pending, stop_unless_running
 from backcast.run.job import RunJob
 from backcast.run.lease import living_workers
 from backcast.run.restage import bring_over, not_on_stage
+from backcast.run.spending import stop_over_budget
 
 _RECONCILE_ROUNDS = 3
 _POLL_SECONDS = 0.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from backcast.model.time import Grain
 from backcast.ports import Sifted
 from backcast.spark.again import digest_again, shaken
 from backcast.spark.by_time import counted_by_time
+from backcast.spark.cancelling import cancelled_when
 from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row, row_hash
 from backcast.spark.inspection import inspect, tables
 from backcast.spark.observation import asked
@@ -53,6 +55,9 @@ class SparkEngine:
 
     def analyse(self, rows: DataFrame) -> Analysis:
         return Analysis(_columns(rows), *inspect(rows), *tables(rows))
+
+    def cancelled_when(self, over: Callable[[], bool]) -> AbstractContextManager[Callable[[], bool]]:
+        return cancelled_when(over)
 
     def conform(
         self, rows: DataFrame, columns: tuple[Column, ...], without_empty_texts: frozenset[str] = frozenset()

@@ -15,7 +15,7 @@ Events = list[Event]
 
 class AskingVerbs(Verbs):
     def status(self, run_id: str) -> Status:
-        return with_approvals(self.world, status_report.status(self.world.reader(), run_id))
+        return with_approvals(self.world, status_report.status(self.world.reader(), run_id, self.world.clock.now()))
 
     def list(self, *, dataset: str | None = None, open_only: bool = False, limit: int = 50) -> Runs:
         return self.world.reader().runs(dataset=dataset, open_only=open_only, limit=limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from backcast.cli.render.layout import (
     BAD,
@@ -92,7 +92,11 @@ def _next(status: Status) -> RenderableType | None:
         case _ if not following:
             return None
         case RunState.PUBLISHED:
-            return command(following, label="To take it back")
+            if not following.startswith("backcast watch "):
+                return command(following, label="To take it back")
+            if status.undo_until is None:
+                return command(following)
+            return Group(command(following), command(f"backcast undo {status.run.run_id}", label="To take it back"))
         case RunState.ACCEPTED | RunState.REVIEW:
             return command(f"backcast diff {status.run.run_id}", following)
         case RunState.RUNNING | RunState.FAILED if status.canary is not None:
