@@ -61,7 +61,7 @@ def test_a_folder_that_is_no_checkpoint_is_told_as_such(tmp_path: Path) -> None:
     [
         (None, "offsets/4: the offsets of a completed batch are not there"),
         ("", "offsets/4: it is empty"),
-        ("v9\n{}\n{}", "offsets/4: offsets of version v9 are newer than what is known here"),
+        ("v9\n{}\n{}", "offsets/4: offsets v9 is newer than v1, v2, which this version reads"),
         ("1v\n{}\n{}", "offsets/4: it begins with '1v', not v1"),
         ("v1", "offsets/4: it ends before the offsets of any source"),
         (f"v1\n{METADATA}\n{{garbled", "offsets/4, line 3: it is not JSON"),
