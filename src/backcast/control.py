@@ -92,21 +92,21 @@ class ControlPlane(
     """
 
     @jvm_errors("planning")
-    def plan(self, request: Request, *, record: bool = True) -> Plan:
-        """Resolve the request.
+    def plan(self, request: Request, *, record: bool = True, whole: bool = False) -> Plan:
+        """Resolve the request. Reads only; the one thing written is the planned run, when asked and not refused.
 
-        Reads only; the one thing written is the planned run, and only when asked and not refused.
+        `whole`: of what streams have still to read too, for a look at what a table lacks; never for a run.
         """
         world = self.world
         spec = world.pipeline(request.pipeline)
-        store = world.store() if record else None
+        store = world.store() if record and not whole else None
         reader = world.reader()
         appends, policy = spec.settings.publish_mode is PublishMode.APPEND, world.policy()
         chosen = planned_with(world, request, spec)
         planning = Planning(
             spec=spec,
             target=world.target(spec.output.name),
-            input=chosen.input if request.takeover else inputs_beside(world, spec, chosen.input),
+            input=chosen.input if request.takeover or whole else inputs_beside(world, spec, chosen.input),
             transform=chosen.transform,
             engine=world.engine(),
             code=world.identity(spec.name),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 class MissingVerbs(Verbs, ABC):
     @abstractmethod
-    def plan(self, request: Request, *, record: bool = True) -> Plan: ...
+    def plan(self, request: Request, *, record: bool = True, whole: bool = False) -> Plan: ...
 
     def stream_lag(self, stream: str, *, topic: str | None = None) -> StreamLag:
         """How far a declared stream is behind, or with a topic the stream of any checkpoint. Needs no Spark."""
@@ -58,7 +58,7 @@ class MissingVerbs(Verbs, ABC):
         name = against or (pipelines[0] if pipelines else "")
         week = known.calendar if calendar is None else replace(known.calendar, week=Week(calendar))
         asked = (why or Request(pipeline=name)).model_copy(update={"pipeline": name})
-        finder = GapFinder(self.world, known, week, partial(self.plan, record=False), asked)
+        finder = GapFinder(self.world, known, week, partial(self.plan, whole=True), asked)
         found = finder.find(window, against)
         return found if not plan else found.model_copy(update={"plans": self._planned(found.requests)})
 
@@ -79,7 +79,7 @@ class MissingVerbs(Verbs, ABC):
         """
         known = self.world.stream(stream)
         asked = (why or Request(pipeline="")).model_copy(update={"pipeline": known.pipeline.name})
-        finder = LateFinder(self.world, known, partial(self.plan, record=False), asked)
+        finder = LateFinder(self.world, known, partial(self.plan, whole=True), asked)
         found = finder.find(asked_window(known.dataset, start, end))
         return found if not plan else found.model_copy(update={"plans": self._planned(found.requests)})
 
