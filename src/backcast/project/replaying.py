@@ -158,6 +158,7 @@ class StreamReplay:
         from backcast.sources.kafka.streaming import KafkaStream
 
         access = self.wiring.project.kafka_access(self.stream.source.name)
+        most = most or self.stream.most_per_trigger
         return KafkaStream(self.wiring.spark(), access, self.stream.source, starting, most).frame()
 
     def _tables(self) -> dict[str, DataFrame]:
