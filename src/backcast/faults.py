@@ -78,6 +78,8 @@ FULL_REPLAY_POINTS: tuple[str, ...] = (
     "full-replay.after-slice",
     "full-replay.before-exchange",
     "full-replay.after-exchange",
+    "full-replay.after-swap",
+    "full-replay.after-giving-up",
 )
 """Of a full replay, which is a stream's affair too."""
 

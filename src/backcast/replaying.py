@@ -76,6 +76,7 @@ def record_replay(world: World, run_id: str, manifest: Manifest, inputs: tuple[I
 
 
 def _input(world: World, replay: ReplayPin | None, spec: InputSpec) -> Input:
-    if replay is None or not isinstance(spec.dataset, LogSource):
+    if replay is None or (not isinstance(spec.dataset, LogSource) and spec.name not in replay.tables):
         return world.input(spec)
-    return world.replaying(replay.stream).input(replay)
+    replaying = world.replaying(replay.stream)
+    return replaying.input(replay) if isinstance(spec.dataset, LogSource) else replaying.table(replay, spec)

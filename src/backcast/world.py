@@ -67,7 +67,11 @@ class CatchingUp(Protocol):
 
     def query_id(self) -> str | None: ...
 
-    def begin(self, query_id: str, starts: Mapping[int, int]) -> None: ...
+    def begin(self, query_id: str, starts: Mapping[int, int]) -> None:
+        """Also writes down at which versions it reads the tables beside the topic, from first to last."""
+
+    def stateful(self) -> bool:
+        """Whether it keeps state between its batches. Runs no job."""
 
     def advance(self, ends: Mapping[int, int], *, as_one: bool = False) -> None:
         """Read up to exactly these offsets, and write the windows that this closes; as one batch: not yet."""
@@ -121,6 +125,9 @@ class Replaying(Protocol):
 
     def input(self, pin: ReplayPin) -> Input:
         """Its topic, to be pinned from there and proven."""
+
+    def table(self, pin: ReplayPin, spec: InputSpec) -> Input:
+        """Another input of a full replay, at the version that its query has read."""
 
     def records(self, replay: ReplayPin, pin: InputPin) -> DataFrame:
         """What the query of a replay gets of the topic."""

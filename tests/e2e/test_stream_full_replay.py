@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from backcast.beside import newest_commit, proven
+from backcast.cli.dispatch import dispatch
 from backcast.control import ControlPlane
+from backcast.demo.shell import in_process
 from backcast.errors import BackcastError, Drifted, LeaseHeld, Refused, StateConflict
 from backcast.model import full_replay as steps
 from backcast.model.full_replay import CaughtUp
-from backcast.model.live import Stop
+from backcast.model.live import Stop, replay_lease, slice_lease
 from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.model.states import RunState
-from backcast.testing.faults import SimulatedCrash, crash_at
+from backcast.testing.faults import SimulatedCrash, at_point, crash_at
+from backcast.testing.kafka_topics import wait_until
+from tests.cheap import cheap
 from tests.crash.life import DoomedWiring
 from tests.e2e.test_stream_replay import Shop
 
@@ -25,7 +34,6 @@ if TYPE_CHECKING:
     from backcast.testing.kafka import KafkaBroker
 
 WHY = Request(pipeline="hourly", reason="amounts were net")
-_WITHIN = 1000
 
 
 @pytest.fixture(params=list(TableFormat))
@@ -73,6 +81,27 @@ def _wanted(hours: range, factor: int) -> dict[int, tuple[int, str]]:
     return dict.fromkeys(hours, (6, f"{6 * factor}.00"))
 
 
+@contextmanager
+def _without(shop: Shop) -> Iterator[None]:
+    """What the replay has computed is on a disk that is not there."""
+    folder = shop.root / ".backcast" / "full-replays"
+    folder.rename(shop.root / "elsewhere")
+    yield
+    shutil.rmtree(folder, ignore_errors=True)
+    (shop.root / "elsewhere").rename(folder)
+
+
+def _position(control: ControlPlane) -> dict[int, int]:
+    """Up to where a plan takes the table to have the stream's rows."""
+    world = control.world
+    spec, live = world.stream("live"), world.stream_reader().stream("live")
+    assert live is not None
+    assert live.query_id is not None
+    commit = newest_commit(world, spec, world.live_query(spec), live.query_id)
+    assert commit is not None
+    return proven(world, spec, commit, live.query_id)
+
+
 def caught_up(control: ControlPlane) -> CaughtUp:
     control.stream_replay_stop("live")
     found = control.stream_replay_slice("live", last=True)
@@ -107,7 +136,7 @@ def test_a_table_is_replayed_and_its_stream_goes_on_behind_it(shop: Shop) -> Non
         shop.control().stream_replay_alone("live")
     for name in ("catch-up.after-batches", "catch-up.after-cut", "full-replay.after-slice"):
         with crash_at(name), pytest.raises(SimulatedCrash):
-            shop.control(DoomedWiring).stream_replay_slice("live", within=_WITHIN)
+            shop.control(DoomedWiring).stream_replay_slice("live")
         if name == "catch-up.after-batches":
             shop.broker.add_partitions(shop.topic, 3)
 
@@ -127,14 +156,20 @@ def test_a_table_is_replayed_and_its_stream_goes_on_behind_it(shop: Shop) -> Non
     with pytest.raises(StateConflict, match="not published"):
         control.stream_replay_swap("live")
     run_id = publish(control)
+    with _without(shop), pytest.raises(Refused, match="no longer has the query") as told:
+        # Whatever is empty takes the place of the stream's checkpoint otherwise.
+        control.stream_replay_swap("live")
+    assert f"backcast undo {run_id}" in told.value.hint
     assert shop.hours() == _wanted(range(9), 10)
     with pytest.raises(StateConflict, match="a second time"):
         control.stream_replay_end("live", given_up=True)
-    for name in ("full-replay.before-exchange", "full-replay.after-exchange"):
+    for name in ("full-replay.before-exchange", "full-replay.after-exchange", "full-replay.after-swap"):
         with crash_at(name), pytest.raises(SimulatedCrash):
             shop.control(DoomedWiring).stream_replay_swap("live")
+    assert _position(control) == ends, "who plans now leaves to the stream what it has not read"
     swapped = control.stream_replay_swap("live")
     assert control.stream_replay_swap("live") == swapped, "once"
+    assert _position(control) == found.ends
     assert Path(swapped.kept or "").is_dir(), "the checkpoint before is kept, whichever of the commands put it aside"
     with pytest.raises(StateConflict, match="nothing left to give up"):
         control.stream_replay_end("live", given_up=True)
@@ -153,7 +188,14 @@ def test_one_that_is_given_up_leaves_all_as_it_was(shop: Shop) -> None:
     control.stream_replay("live", "2026-01-01T04:00:00")
     with pytest.raises(StateConflict, match="is not over"):
         control.stream_replay("live")
-    control.stream_replay_slice("live")
+
+    def look() -> None:
+        held = control.world.reader().holder(slice_lease("live"))
+        assert held is not None
+        assert held.holder.jvm_pid is not None, "who takes over ends what may still write"
+
+    with at_point("full-replay.after-slice", look):
+        control.stream_replay_slice("live")
     shop.deploy("100")
     with pytest.raises(Drifted, match="rows would be of both"):
         shop.control().stream_replay_slice("live")
@@ -164,13 +206,26 @@ def test_one_that_is_given_up_leaves_all_as_it_was(shop: Shop) -> None:
     assert control.stream_replay_run("live") == plan.run_id
     control.cancel(plan.run_id)
     assert control.stream_replay_run("live") is None, "it is planned anew, and nothing is read again"
+    with _without(shop):
+        with pytest.raises(Refused, match="no longer has the query"):
+            control.stream_replay_slice("live", last=True)
+        with pytest.raises(Drifted, match="no longer has what the replay has computed"):
+            control.plan(control.stream_replay_request("live", WHY))
+    with crash_at("full-replay.after-giving-up"), pytest.raises(SimulatedCrash):
+        shop.control(DoomedWiring).stream_replay_giving_up("live")
+    with pytest.raises(Refused, match="not what stream live ran with") as told:
+        _live(shop)
+    assert "deploy version 1.0.0" in told.value.hint
+    there, _ = control.stream_replay_given_up("live", "2026-01-01T04:00:00")
+    assert control.stream_replay_giving_up("live") == there, "the same command goes on"
+    shop.deploy("1")
+    _live(shop)
     control.stream_replay_end("live", given_up=True)
     with pytest.raises(StateConflict, match="no full replay"):
         control.stream_replay_slice("live")
     with pytest.raises(StateConflict, match="no full replay"):
         control.stream_replay_given_up("live", None)
     shop.send([10 + number / 6 for number in range(12)], 60)
-    shop.deploy("1")
     _live(shop)
     assert shop.hours() == _wanted(range(11), 1)
 
@@ -209,6 +264,7 @@ def test_a_log_that_has_lost_its_beginning_is_replayed_from_a_day_or_an_offset_o
         with pytest.raises(StateConflict, match="is not over") as told:
             control.stream_replay("live", None, other)
         assert "--from 2026-01-01T07:00:00Z --from-offsets 0=38,1=30" in told.value.hint
+    control.stream_replay_slice("live")
     found = caught_up(control)
     assert found.first_day == "2026-01-01T07:00:00Z"
     assert control.world.replaying("live").full.catch_up().starts() == {0: 38, 1: 30}
@@ -219,3 +275,34 @@ def test_a_log_that_has_lost_its_beginning_is_replayed_from_a_day_or_an_offset_o
     shop.send([10 + number / 6 for number in range(12)], 60)
     _live(shop)
     assert shop.hours() == _wanted(range(7), 1) | _wanted(range(7, 11), 10)
+
+
+@pytest.mark.parametrize("shop", [TableFormat.ICEBERG], indirect=True)
+def test_the_command_replays_a_stream_that_runs_and_goes_on_behind_a_death(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Orders come before it, while the stream stands, and after."""
+    monkeypatch.chdir(shop.root)
+    for name, value in cheap(topics=True).items():
+        monkeypatch.setenv(name, value)
+    control, typed = shop.control(), ["stream", "replay", "live", "--yes"]
+    with ThreadPoolExecutor(1) as pool, in_process(control):
+        running = pool.submit(shop.control().stream_start, "live")
+        wait_until(lambda: control.stream_status("live").state == "running", "the stream runs", 120)
+        shop.deploy("10")
+        shop.send([10 + number / 6 for number in range(12)], 60)
+        with crash_at("plan.after-record"), pytest.raises(SimulatedCrash):
+            dispatch(typed)
+        assert running.result(120).state == "stopped"
+        died = control.world.reader().holder(replay_lease("live"))
+        assert died is not None
+        control.world.store().leases.release(died)
+        shop.send([12 + number / 6 for number in range(12)], 72)
+        capsys.readouterr()
+        assert dispatch(typed) == 0, capsys.readouterr().err
+    try:
+        assert "goes on behind: stopped, caught-up" in capsys.readouterr().err
+        wait_until(lambda: len(shop.hours()) == 13, "it reads on", 120)
+        assert shop.hours() == _wanted(range(13), 10)
+    finally:
+        control.stream_stop("live", force=True)

@@ -23,7 +23,10 @@ from tests.e2e.test_stream_full_replay import caught_up, publish
 
 WHY = Request(pipeline="orders", reason="amounts were net")
 SENT = list(spread(3, 10))
-TEN_TIMES = "SELECT id, shop, at, CAST(amount * 10 AS DECIMAL(10,2)) AS amount, to_date(at) AS day FROM orders\n"
+_TIMES = "SELECT id, shop, at, CAST(amount * times AS DECIMAL(10,2)) AS amount, to_date(at) AS day"
+_BESIDE = "FROM orders CROSS JOIN rates WHERE id % 2"
+TEN_TIMES = f"{_TIMES} {_BESIDE} = 0 UNION ALL {_TIMES} {_BESIDE} <> 0\n"
+"""By a table beside the topic, which is read twice."""
 
 
 class Hurried(SystemClock):
@@ -64,7 +67,7 @@ def test_outputs_are_merged_at_a_day(
     with at_point("stream.after-commit", _die), pytest.raises(Died):
         live(orders)
     orders.send([_late(101)])
-    (orders.root / "models" / "orders.sql").write_text(TEN_TIMES)
+    rates = _deploy(orders, namespace)
     said, clock = set[str](), Hurried()
     control = ControlPlane(Wiring(load_project(orders.root), clock))
     control.stream_replay("live", "2026-01-02")
@@ -74,9 +77,14 @@ def test_outputs_are_merged_at_a_day(
     file = orders.root / "backcast.yaml"
     file.write_text(file.read_text().replace(f"    {throttle}\n", ""))
     control = orders.open()
+    at_first = control.world.source("rates").facts().version
+    orders.spark.sql(f"INSERT OVERWRITE {rates} VALUES (1000)")
     found = caught_up(control)
     assert sum(found.ends.values()) == len(SENT) + 2, "what the table has is read, whatever the store knows"
     run_id = publish(control, WHY)
+    pins = control.world.store().runs.manifest(run_id).inputs
+    assert {each.name: each.version for each in pins if each.log is None} == {"rates": at_first}, "what was read"
+    orders.spark.sql(f"INSERT OVERWRITE {rates} VALUES (10)")
     control.stream_replay_swap("live")
     control.stream_replay_end("live")
     first_day = [each for each in SENT if each.at.day == 1]
@@ -86,6 +94,18 @@ def test_outputs_are_merged_at_a_day(
     assert orders.rows() == _rows([*first_day, _late(100)], [*others, _late(101)]), "late ones too, once"
     kept = orders.spark.sql(f"SELECT run_id FROM {aside} ORDER BY run_id").collect()
     assert [row[0] for row in kept] == sorted([run_id, "stream:live"])
+
+
+def _deploy(orders: Orders, namespace: str) -> str:
+    """The correction, and the table beside the topic that it reads."""
+    rates, config = f"{namespace}.rates_{orders.format.value}", orders.root / "backcast.yaml"
+    orders.spark.sql(f"CREATE TABLE {rates} USING iceberg AS SELECT 10 AS times")
+    (orders.root / "models" / "orders.sql").write_text(TEN_TIMES)
+    text = config.read_text().replace("datasets:\n", f"datasets:\n  rates: {{table: {rates}}}\n")
+    config.write_text(
+        text.replace("inputs: {orders: orders}", "inputs: {orders: orders, rates: {dataset: rates, window: all}}")
+    )
+    return rates
 
 
 def test_rows_that_the_topic_does_not_account_for_are_not_replaced(new_orders: Callable[..., Orders]) -> None:

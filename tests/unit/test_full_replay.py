@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 
+from backcast.control import ControlPlane
 from backcast.errors import InvalidRequest, Refused, StateConflict
 from backcast.model import full_replay as steps
 from backcast.model.full_replay import (
     FullReplay,
     refuse_between,
     refuse_giving_up,
+    refuse_mixed,
     refuse_open,
     refuse_unfit,
     scope_of,
     unfinished,
 )
-from backcast.model.live import LiveStep
+from backcast.model.live import LiveBatch, LiveStep, stream_lease
+from backcast.model.log import OffsetRange
 from backcast.model.manifest import LivePolicy
 from backcast.model.states import RunState
 from backcast.model.stream import StreamSpec, StreamWrite
 from backcast.model.table import PublishMode
 from backcast.project.config import load_project
+from backcast.project.wiring import Wiring
+from backcast.run.lease import acquire
+from backcast.testing.faults import SimulatedCrash, crash_at
 from backcast.testing.samples import FIRST_DAY
 from tests.unit.test_config_streams import _GOOD, _STREAM
 
@@ -108,3 +115,56 @@ def test_a_stream_that_was_started_meanwhile_is_started_again_at_the_end() -> No
     found = unfinished(told(steps.STOPPED, resume=True))
     assert found is not None
     assert found.resume
+
+
+def test_one_that_is_given_up_starts_its_stream_with_the_code_that_it_ran_with_only() -> None:
+    """Windows that its state has half filled would close with both."""
+    giving_up, ran = told(steps.STOPPED, steps.GIVING_UP), ("1.0.0", "a" * 64)
+    refuse_between(giving_up)
+    refuse_mixed(giving_up, "daily", ran, "a" * 64)
+    with pytest.raises(Refused, match="would close with both") as error:
+        refuse_mixed(giving_up, "daily", ran, "b" * 64)
+    assert "deploy version 1.0.0, code aaaaaaaaaaaa again" in error.value.hint
+    assert "backcast stream replay live --from 2026-01-02 --give-up" in error.value.hint
+    for others in (told(steps.STOPPED), told(steps.STOPPED, steps.GIVING_UP, steps.GIVEN_UP), []):
+        refuse_mixed(others, "daily", ran, "b" * 64)
+
+
+def test_a_death_while_one_is_given_up_leaves_a_stream_that_can_be_started(tmp_path: Path) -> None:
+    (tmp_path / "backcast.yaml").write_text(_GOOD + _STREAM)
+    control = ControlPlane(Wiring(load_project(tmp_path, environ={})))
+    with closing(control.world):
+        store = control.world.store().streams
+        store.step("live", steps.BEGUN, **BEGUN.model_copy(update={"resume": True}).as_json())
+        assert control.stream_replay_giving_up("live").steps == (), "nothing has been stopped"
+        store.step("live", steps.STOPPED)
+        with pytest.raises(Refused, match="has stopped it"):
+            control.refuse_start("live")
+        with crash_at("full-replay.after-giving-up"), pytest.raises(SimulatedCrash):
+            control.stream_replay_giving_up("live")
+        control.refuse_start("live")
+        there, _ = control.stream_replay_given_up("live", "2026-01-02")
+        assert control.stream_replay_giving_up("live") == there, "the same command goes on"
+        assert there.resume, "and starts it"
+        control.stream_replay_end("live", given_up=True)
+        assert unfinished(store.steps("live")) is None
+
+
+def test_another_replay_takes_the_place_of_one_that_could_not_be_given_up(tmp_path: Path) -> None:
+    """Its stream was not started, because the code is that of the correction; it is started at the end of this one."""
+    (tmp_path / "backcast.yaml").write_text(_GOOD + _STREAM)
+    control = ControlPlane(Wiring(load_project(tmp_path, environ={})))
+    with closing(control.world):
+        world, store = control.world, control.world.store()
+        with acquire(store.leases, stream_lease("live"), world.holder(), world.clock, world.ended) as lease:
+            offsets = (OffsetRange(partition=0, start=0, end=7),)
+            batch = LiveBatch(
+                stream="live", query_id="q", batch=0, offsets=offsets, base=None, at=FIRST_DAY, landed=True
+            )
+            store.streams.record(batch.model_copy(update={"landed": True}), lease.check())
+        store.streams.step("live", steps.BEGUN, **BEGUN.model_copy(update={"resume": True}).as_json())
+        store.streams.step("live", steps.STOPPED)
+        control.stream_replay_giving_up("live")
+        again = control.stream_replay("live")
+        assert (again.start, again.resume, again.steps) == (None, True, ())
+        assert again.query_id != BEGUN.query_id

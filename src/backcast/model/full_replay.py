@@ -17,10 +17,12 @@ from backcast.model.states import VISIBLE_STATES, RunState
 from backcast.model.stream import StreamSpec, StreamWrite
 from backcast.model.table import PublishMode
 
-BEGUN, STOPPED, CAUGHT_UP, PLANNED, PUBLISHED, SWAPPED, RESUMED, DONE, GIVEN_UP = (
+BEGUN, STOPPED, CAUGHT_UP, PLANNED, PUBLISHED, SWAPPED, RESUMED, DONE = (
     f"full-replay.{name}"
-    for name in ("begun", "stopped", "caught-up", "planned", "published", "swapped", "resumed", "done", "given-up")
+    for name in ("begun", "stopped", "caught-up", "planned", "published", "swapped", "resumed", "done")
 )
+GIVING_UP, GIVEN_UP = "full-replay.giving-up", "full-replay.given-up"
+"""In between the stream that was stopped is started from its own checkpoint."""
 
 
 class FullReplay(Document):
@@ -63,7 +65,8 @@ class CaughtUp(Document):
     batch: int | None
     ends: dict[int, int]
     behind: int
-    """Records that the stream had read by then, and it had not."""
+    """Records that the stream had read by then, and it had not. Of a stream that stands its newest batch is not
+    counted: the last slice reads that."""
     first_day: str | None = None
     end_day: str | None = None
 
@@ -184,12 +187,36 @@ def refuse_another(there: FullReplay, start: str | None, offsets: Mapping[int, i
 def refuse_between(steps: Iterable[LiveStep]) -> None:
     """Raises Refused for a start between the stop and the exchange of checkpoints: rows would be there twice."""
     there = unfinished(steps)
-    if there is None or not there.has(STOPPED) or there.has(SWAPPED):
+    if there is None or not there.has(STOPPED) or there.has(SWAPPED) or there.has(GIVING_UP):
         return
     again = f"backcast stream replay {there.stream}{_since(there)}"
     raise Refused(
         f"a full replay of stream {there.stream} has stopped it, and is not over: its own query goes on as the stream",
         hint=f"{again} goes on, and with --give-up it leaves all as it was",
+    )
+
+
+def gone(stream: str, folder: object, then: str) -> Refused:
+    """What the replay has computed so far is not there any more."""
+    return Refused(
+        f"{folder} no longer has the query of the replay of stream {stream}: did the disk go away with a container?",
+        hint=f"bring the folder back and type the same command again; or {then}",
+    )
+
+
+def refuse_mixed(steps: Iterable[LiveStep], pipeline: str, ran: tuple[str, str], code: str) -> None:
+    """Raises Refused for a start from the old checkpoint, by a replay that is given up, with other code than it ran
+    with. `ran` are version and digest of that.
+    """
+    there = unfinished(steps)
+    if there is None or not there.has(GIVING_UP) or ran[1] == code:
+        return
+    name, version = there.stream, f"version {ran[0]}, code {ran[1][:12]}"
+    raise Refused(
+        f"pipeline {pipeline} is not what stream {name} ran with ({version}; now code {code[:12]}): windows that its"
+        " state has half filled would close with both",
+        hint=f"deploy {version} again, then backcast stream replay {name}{_since(there)} --give-up; or with the code of"
+        f" now backcast stream replay {name}; if both are meant, backcast stream start {name} --accept-checkpoint",
     )
 
 

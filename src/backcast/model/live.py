@@ -173,6 +173,11 @@ def replay_lease(name: str) -> str:
     return f"full-replay/{name}"
 
 
+def slice_lease(name: str) -> str:
+    """The lease of the process whose Spark reads on for a replay of the stream."""
+    return f"full-replay-slice/{name}"
+
+
 def freeze_lease(table: str) -> str:
     """The lease of a run during which no stream of ours writes to the table."""
     return f"freeze/{table}"

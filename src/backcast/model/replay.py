@@ -64,6 +64,9 @@ class ReplayPin(Document):
     takeover: Annotated[bool, later(False)] = False
     """A full replay: its query has computed the rows already, and goes on as the stream."""
 
+    tables: Annotated[dict[str, str | None], later({})] = Field(default_factory=dict)
+    """Of a full replay: at which versions its query has read the other inputs, by their names."""
+
     computed: Annotated[WatermarkStrategy | None, later(None)] = None
     """Of corrections: how the windows that late records touch are computed, `batch` or `sorted`."""
     windows: Annotated[tuple[Interval, ...], later(())] = ()

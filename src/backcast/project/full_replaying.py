@@ -50,21 +50,21 @@ class StreamFullReplay:
         return batch_records(self.stream.most_per_trigger, self.stream.pipeline.settings.throttle, self.partitions)
 
     def catch_up(self, pace: Pace | None = None) -> CatchUp:
-        from backcast.project.streaming import live_query
+        from backcast.project.streaming import code_digest, live_query, tables_now
         from backcast.streams.batch import refuse_unfit
         from backcast.streams.catch_up import CatchUp
 
         paced = replace(self.stream, most_per_trigger=self.batch_records)
-        query = live_query(self.wiring, paced, Execution.REPLAY)
 
-        def rows() -> DataFrame:
+        def rows(versions: Mapping[str, str | None]) -> DataFrame:
+            query = live_query(self.wiring, paced, Execution.REPLAY, versions)
             found = query.rows()
             refuse_unfit(query.sink, found)
             return found
 
         watermark = self.stream.watermark
         seconds = None if watermark is None else [watermark.column, watermark.delay.total_seconds()]
-        code = sha256(canonical({"code": query.code(), "watermark": seconds}))
+        code = sha256(canonical({"code": code_digest(self.wiring, self.stream), "watermark": seconds}))
         return CatchUp(
             folder=self.folder,
             topic=self.stream.source.topic,
@@ -72,6 +72,7 @@ class StreamFullReplay:
             code=code,
             partitions=lambda: [each.partition for each in self._topic.log()],
             pace=pace,
+            tables_now=lambda: tables_now(self.wiring, self.stream),
         )
 
     def first_offsets(self, since: datetime | None) -> dict[int, int]:

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
     from backcast.model.late import LateFound, OpenWindows
     from backcast.model.manifest import InputPin, Manifest
+    from backcast.model.pipeline import InputSpec
     from backcast.model.replay import Difference
     from backcast.ports.pace import Pace
     from backcast.project.config import Project
     from backcast.project.loading import LoadedTransform
     from backcast.project.wiring import Wiring
     from backcast.sources.kafka.replayed import ReplayedInput
+    from backcast.sources.tables import TableInput
     from backcast.streams.catch_up import CatchUp
     from backcast.streams.replay import Replay
 
@@ -105,6 +107,11 @@ class StreamReplay:
 
         return ReplayedInput(self.wiring.log_input(self.stream.input, self.stream.source), pin.positions, pin.ends)
 
+    def table(self, pin: ReplayPin, spec: InputSpec) -> TableInput:
+        from backcast.sources.tables import TableInput
+
+        return TableInput(spec, self.wiring.source(spec.dataset.name), pin.tables)
+
     def records(self, replay: ReplayPin, pin: InputPin) -> DataFrame:
         return self.input(replay).records(pin)
 
@@ -134,6 +141,7 @@ class StreamReplay:
             positions=dict.fromkeys(ends, 0) | query.starts(),
             ends=ends,
             takeover=True,
+            tables=query.tables(),
             column="" if watermark is None else watermark.column,
             delay_seconds=0 if watermark is None else int(watermark.delay.total_seconds()),
             most_per_trigger=self.full.batch_records,

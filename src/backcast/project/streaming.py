@@ -13,6 +13,8 @@ from backcast.model.states import Execution
 from backcast.model.time import Interval
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame
 
     from backcast.model.stream import StreamSpec
@@ -33,8 +35,26 @@ def live_target(spec: StreamSpec) -> type[DeltaLive | IcebergLive]:
     return DeltaLive if spec.dataset.format is TableFormat.DELTA else IcebergLive
 
 
-def live_query(world: Wiring, spec: StreamSpec, execution: Execution = Execution.LIVE) -> SparkQuery:
-    """Nothing is started and no checkpoint touched. Tables beside the topic are read as they are now."""
+def tables_now(world: Wiring, spec: StreamSpec) -> dict[str, str | None]:
+    """Versions of the tables beside the topic, by the names of the inputs."""
+    others = [each for each in spec.pipeline.inputs if not isinstance(each.dataset, LogSource)]
+    return {each.name: world.source(each.dataset.name).facts().version for each in others}
+
+
+def code_digest(world: Wiring, spec: StreamSpec) -> str:
+    """Of the files of the project that the transform consists of."""
+    return sha256(canonical(dict(world.transform(spec.pipeline.name).files)))
+
+
+def live_query(
+    world: Wiring,
+    spec: StreamSpec,
+    execution: Execution = Execution.LIVE,
+    versions: Mapping[str, str | None] | None = None,
+) -> SparkQuery:
+    """Nothing is started and no checkpoint touched. Tables beside the topic are read as they are now, unless `versions`
+    are given.
+    """
     from backcast.sources.kafka.streaming import OBSERVED, UNDECODED, KafkaStream
     from backcast.streams.batch import Sink
     from backcast.streams.query import SparkQuery
@@ -43,7 +63,7 @@ def live_query(world: Wiring, spec: StreamSpec, execution: Execution = Execution
     access = world.project.kafka_access(spec.source.name)
     topic = KafkaStream(spark, access, spec.source, spec.starting, spec.most_per_trigger)
     tables = {each.name: each.dataset.name for each in pipeline.inputs if not isinstance(each.dataset, LogSource)}
-    pinned = {name: world.source(dataset).facts().version for name, dataset in tables.items()}
+    pinned = tables_now(world, spec) if versions is None else versions
     transform = world.transform(pipeline.name)
     kind = live_target(spec)
 
@@ -71,5 +91,5 @@ def live_query(world: Wiring, spec: StreamSpec, execution: Execution = Execution
         sink=sink,
         rows=rows,
         observed=(OBSERVED, UNDECODED),
-        digest=lambda: sha256(canonical(dict(transform.files))),
+        digest=lambda: code_digest(world, spec),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from backcast.errors import Drifted
@@ -21,19 +21,22 @@ class TableInput:
 
     spec: InputSpec
     table: Source
+    decided: Mapping[str, str | None] = field(default_factory=dict)
+    """Versions that inputs were read at already, by their names: no newer one may be pinned."""
 
     def identity(self) -> TableIdentity:
         return self.table.facts().identity
 
     def pin(self, windows: Mapping[str, Interval], now: datetime) -> InputPin:
-        """The newest version, and what of it the windows need."""
-        facts = self.table.facts()
-        files = self.table.files(facts.version, input_predicate(self.spec, windows))
+        """The newest version, unless another one was decided, and what of it the windows need."""
+        facts = self.table.facts(self.decided.get(self.spec.name))
+        version = self.decided.get(self.spec.name, facts.version)
+        files = self.table.files(version, input_predicate(self.spec, windows))
         return InputPin(
             name=self.spec.name,
             dataset=self.spec.dataset.name,
             identity=facts.identity,
-            version=facts.version,
+            version=version,
             windowed=self.spec.windowed,
             survival=survival(facts, now, timedelta()),
             survives_until=None if facts.referenced else facts.survives_until,

@@ -113,6 +113,11 @@ def is_stateful(rows: DataFrame) -> bool:
     return any(_keeps_state(name, node) for name, node in _nodes(rows))
 
 
+def streamed_leaves(rows: DataFrame) -> int:
+    """How often the query reads a stream."""
+    return sum(bool(node.isStreaming()) for _, node in _nodes(rows) if not list(items(node.children())))
+
+
 def _keeps_state(name: str, node: Any) -> bool:
     return bool(node.isStreaming()) and (name in _STATEFUL or (name == "Join" and _both_streamed(node)))
 

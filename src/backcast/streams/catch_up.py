@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backcast.errors import Drifted, Failed
 from backcast.faults import point
+from backcast.spark.streaming_plan import is_stateful, streamed_leaves
 from backcast.streams.checkpoint.fork import write_fresh
 from backcast.streams.driving import drive
 from backcast.streams.replay import alone
@@ -42,14 +44,16 @@ class CatchUp:
 
     folder: Path
     topic: str
-    rows: Callable[[], DataFrame]
-    """What the live query computes, over the topic without end."""
+    rows: Callable[[Mapping[str, str | None]], DataFrame]
+    """What the live query computes, over the topic without end, and the tables beside it at these versions."""
     code: str
     """Digest of what computes it now."""
     partitions: Callable[[], Iterable[int]]
     """Those that the topic has now."""
     pace: Pace | None = None
     """What holds back each batch; None: they follow each other at once."""
+    tables_now: Callable[[], Mapping[str, str | None]] = dict
+    """The versions of the tables beside it now, by the names of the inputs."""
 
     @property
     def checkpoint(self) -> Path:
@@ -63,17 +67,31 @@ class CatchUp:
             unfinished = self.folder / "checkpoint.unfinished"
             for each in (self.checkpoint, unfinished, self._spool):
                 shutil.rmtree(each, ignore_errors=True)
-            offsets = {self.topic: {str(partition): offset for partition, offset in sorted(starts.items())}}
-            write_fresh(unfinished, query_id, {"0": json.dumps(offsets, separators=(",", ":"))})
+            tables = self.tables_now()
+            # A transform that uses its topic twice reads it by as many sources at the most.
+            sources = map(str, range(streamed_leaves(self.rows(tables))))
+            write_fresh(unfinished, query_id, dict.fromkeys(sources, self._line(starts)))
             self._code.write_text(self.code)
+            self._tables.write_text(json.dumps(dict(tables)))
             unfinished.rename(self.checkpoint)
+
+    def tables(self) -> dict[str, str | None]:
+        """At which versions every slice reads the tables beside the topic."""
+        found: dict[str, str | None] = json.loads(self._tables.read_text())
+        return found
+
+    def stateful(self) -> bool:
+        return is_stateful(self._result())
+
+    def _result(self) -> DataFrame:
+        return self.rows(self.tables())
 
     def query_id(self) -> str | None:
         file = self.checkpoint / "metadata"
         return str(json.loads(file.read_text())["id"]) if file.exists() else None
 
     def starts(self) -> dict[int, int]:
-        """Where it began."""
+        """Where it began, with each of its sources."""
         text = (self.checkpoint / "sources" / "0" / "0").read_bytes().decode().lstrip("\0").partition("\n")[2]
         return {int(key): int(value) for key, value in json.loads(text)[self.topic].items()}
 
@@ -101,7 +119,7 @@ class CatchUp:
             while self._is_planned or any(end > self.ends().get(partition, 0) for partition, end in ends.items()):
                 before = (self.batch, self._last_planned)
                 self._complete()
-                drive(self.rows(), self.checkpoint, self._spool, partial(self._unfit, goal=goal), self.pace)
+                drive(self._result(), self.checkpoint, self._spool, partial(self._unfit, goal=goal), self.pace)
                 point("catch-up.after-batches")
                 self._cut(goal)
                 if (self.batch, self._last_planned) == before:
@@ -117,6 +135,11 @@ class CatchUp:
 
     def refuse_other_code(self) -> None:
         """Rows of two versions of a transform are not one result. Raises Drifted."""
+        if not self._code.exists():
+            raise Drifted(
+                f"{self.folder} no longer has what the replay has computed: did the disk go away with a container?",
+                hint="bring the folder back; or backcast stream replay NAME --give-up, and begin anew",
+            )
         if self._code.read_text() != self.code:
             raise Drifted(
                 "the code or the watermark has changed since the replay began: its rows would be of both",
@@ -133,7 +156,7 @@ class CatchUp:
 
     def spooled(self, batch: int) -> DataFrame:
         """Rows of all batches up to this one."""
-        frame = self.rows()
+        frame = self._result()
         folders = [str(self._spool / str(number)) for number in range(batch + 1)]
         return frame.sparkSession.read.schema(frame.schema).parquet(*folders)
 
@@ -172,8 +195,8 @@ class CatchUp:
 
     def _replan(self, number: int, ends: Mapping[int, int]) -> None:
         file = self.checkpoint / "offsets" / str(number)
-        offsets = {self.topic: {str(partition): end for partition, end in sorted(ends.items())}}
-        lines = [*self._lines(number)[:_HEAD], json.dumps(offsets, separators=(",", ":"))]
+        before = self._lines(number)
+        lines = [*before[:_HEAD], *[self._line(ends)] * len(before[_HEAD:])]
         unfinished = self.folder / "offsets.unfinished"
         unfinished.write_text("\n".join(lines), encoding="utf-8")
         (file.parent / f".{number}.crc").unlink(missing_ok=True)
@@ -182,6 +205,8 @@ class CatchUp:
     def _unfit(self, number: int, goal: _Goal) -> bool:
         """Whether a planned batch goes beyond the goal, or is not all that is left of it."""
         before, planned = self.ends(), self._planned(number)
+        if any(each != planned for each in self._sources(number)):
+            return True
         limits = {each: max(before.get(each, 0), goal.ends.get(each, 0)) for each in planned}
         if goal.as_one:
             return planned != limits or all(end == before.get(each, 0) for each, end in planned.items())
@@ -204,18 +229,32 @@ class CatchUp:
         return all(end == before.get(partition, 0) for partition, end in self._planned(batch).items())
 
     def _planned(self, batch: int) -> dict[int, int]:
-        return {int(key): int(value) for key, value in json.loads(self._lines(batch)[_HEAD])[self.topic].items()}
+        """Up to where all of its sources read."""
+        found = self._sources(batch)
+        return {each: min(source.get(each, 0) for source in found) for each in sorted({*chain.from_iterable(found)})}
+
+    def _sources(self, batch: int) -> list[dict[int, int]]:
+        read = [json.loads(line)[self.topic] for line in self._lines(batch)[_HEAD:]]
+        return [{int(key): int(value) for key, value in each.items()} for each in read]
+
+    def _line(self, ends: Mapping[int, int]) -> str:
+        offsets = {self.topic: {str(partition): end for partition, end in sorted(ends.items())}}
+        return json.dumps(offsets, separators=(",", ":"))
 
     def _metadata(self, batch: int) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self._lines(batch)[1])
         return found
 
     def _lines(self, batch: int) -> list[str]:
-        return (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").split("\n")
+        return (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").rstrip("\n").split("\n")
 
     @property
     def _code(self) -> Path:
         return self.folder / "code"
+
+    @property
+    def _tables(self) -> Path:
+        return self.folder / "tables.json"
 
     @property
     def _spool(self) -> Path:

@@ -20,6 +20,7 @@ from backcast.model import stream_backfill
 from backcast.model.full_replay import (
     CaughtUp,
     FullReplay,
+    gone,
     refuse_another,
     refuse_giving_up,
     refuse_open,
@@ -27,11 +28,11 @@ from backcast.model.full_replay import (
     scope_of,
     unfinished,
 )
-from backcast.model.live import replay_lease, stream_lease
+from backcast.model.live import replay_lease, slice_lease, stream_lease
 from backcast.model.log import Ranges, span
 from backcast.model.recovery import ranges_of
 from backcast.model.report import OnProgress, Progress
-from backcast.model.states import OPEN_STATES, VISIBLE_STATES
+from backcast.model.states import OPEN_STATES, VISIBLE_STATES, RunState
 from backcast.model.time import parse_instant
 from backcast.pacing import brake_of
 from backcast.run.lease import LEASE_SECONDS, HeldLease, acquire
@@ -60,7 +61,7 @@ class StreamReplayVerbs(StreamingVerbs):
         """
         spec, store = self.world.stream(name), self.world.store().streams
         there = unfinished(store.steps(name))
-        if there is not None:
+        if there is not None and not there.has(steps.GIVING_UP):
             refuse_another(there, start, self._asked(spec, offsets))
             return there
         others = (self.world.stream(each) for each in self.world.streams() if each != name)
@@ -76,7 +77,12 @@ class StreamReplayVerbs(StreamingVerbs):
         asked = self._asked(spec, offsets)
         if asked:
             start = self.world.replaying(name).full.first_day(asked, start)
-        told = {"start": start, "offsets": asked, "resume": self.stream_status(name).alive}
+        resume = self.stream_status(name).alive
+        if there is not None:
+            # Its stream was not started again: it is behind this one.
+            resume = resume or there.resume
+            self.stream_replay_end(name, given_up=True)
+        told = {"start": start, "offsets": asked, "resume": resume}
         begun = FullReplay(stream=name, pipeline=spec.pipeline.name, query_id=str(uuid4()), **told)
         store.step(name, steps.BEGUN, **begun.as_json())
         return begun
@@ -93,8 +99,16 @@ class StreamReplayVerbs(StreamingVerbs):
         """Read on to where the stream stands now. Also tells which days are to be replaced, once there is a batch.
 
         The last one is for a stream that is stopped: its newest batch becomes the newest of the query too, so that
-        both have written the same windows. Until then that batch is left out if it is small.
+        both have written the same windows. Until then that batch is left out if it is small, or the stream stands.
         """
+        world = self.world
+        world.spark()
+        # By this process, whose JVM writes: one that was orphaned is ended before another writes to the same files.
+        leases, holder = world.store().leases, world.holder()
+        with acquire(leases, slice_lease(name), holder, world.clock, world.ended, wait=LEASE_SECONDS):
+            return self._slice(name, on_progress, within=within, last=last)
+
+    def _slice(self, name: str, on_progress: OnProgress, *, within: int, last: bool) -> CaughtUp:
         spec, there = self.world.stream(name), self._under_way(name)
         full, live = self.world.replaying(name).full, self.world.store().streams.stream(name)
         query, since = full.catch_up(self._pace(spec, on_progress)), self._since(spec, there)
@@ -103,19 +117,24 @@ class StreamReplayVerbs(StreamingVerbs):
         newest = self._newest(spec, probe=last)
         starts, ends = {each.partition: each.start for each in newest}, {each.partition: each.end for each in newest}
         if not begun:
+            if there.has(steps.STOPPED):
+                raise gone(name, full.folder, f"backcast stream replay {name} --give-up: the stream goes on as it was")
             first = full.first_offsets(since)
             _refuse_nothing(spec, first, ends)
             query.begin(there.query_id, first | there.offsets)
+        # Nothing comes behind the newest batch of one that stands: what that closes, it has not written.
+        leaves = not last and not self.stream_status(name).alive and query.stateful()
         if last:
             if query.ends() != query.ends() | ends:
                 query.advance(starts)
             query.advance(ends, as_one=span(newest) > 0)
         else:
-            query.advance(starts if span(newest) <= within else ends)
+            query.advance(starts if leaves or span(newest) <= within else ends)
             query.rest()
         point("full-replay.after-slice")
         read, told = query.ends(), {}
-        behind = sum(max(0, each.end - read.get(each.partition, 0)) for each in self._newest(spec))
+        wanted = starts if leaves else {each.partition: each.end for each in self._newest(spec)}
+        behind = sum(max(0, end - read.get(partition, 0)) for partition, end in wanted.items())
         if query.batch is not None:
             refuse_open(name, query.watermark, since)
             first_day, end_day = scope_of(name, *full.reach(query.batch), there.start)
@@ -157,11 +176,12 @@ class StreamReplayVerbs(StreamingVerbs):
         """The query that computed the rows takes the stream's place; the checkpoint before is kept aside."""
         world, spec, there = self.world, self.world.stream(name), self._under_way(name)
         store = world.store().streams
-        if there.has(steps.SWAPPED):
+        live = store.stream(name)
+        if there.has(steps.SWAPPED) and (live is None or live.query_id == there.query_id):
             return there
         if there.batch is None or there.run_id is None or not there.has(steps.PUBLISHED):
             raise StateConflict(f"the replay of stream {name} is not published", hint=f"backcast stream replay {name}")
-        if world.store().runs.run(there.run_id).state not in VISIBLE_STATES:
+        if not there.has(steps.SWAPPED) and world.store().runs.run(there.run_id).state not in VISIBLE_STATES:
             raise StateConflict(
                 f"run {there.run_id} is not published any more",
                 hint=f"backcast publish {there.run_id}, or backcast stream replay {name} --give-up",
@@ -171,12 +191,13 @@ class StreamReplayVerbs(StreamingVerbs):
             point("full-replay.after-exchange")
             offsets = {spec.source.topic: {str(key): value for key, value in sorted(there.ends.items())}}
             told = {"query_id": there.query_id, "offsets": offsets, "kept": None if kept is None else str(kept)}
-            live = store.stream(name)
+            if not there.has(steps.SWAPPED):
+                # First: while the stream is on record under the old id, what that wrote tells where the table stands.
+                store.step(name, steps.SWAPPED, **told)
+            point("full-replay.after-swap")
             if live is not None:
-                store.save(
-                    live.model_copy(update={"query_id": there.query_id, "detail": "", "hint": ""}), lease.check()
-                )
-            store.step(name, steps.SWAPPED, **told)
+                now = live.model_copy(update={"query_id": there.query_id, "detail": "", "hint": ""})
+                store.save(now, lease.check())
         return unfinished(store.steps(name)) or there
 
     def _exchanged(self, spec: StreamSpec, there: FullReplay, batch: int) -> Path | None:
@@ -186,6 +207,9 @@ class StreamReplayVerbs(StreamingVerbs):
         if Checkpoint(local_folder(spec.checkpoint)).readable_id() == there.query_id:
             return next((each for each in reversed(exchange.kept()) if f".before-{_KEPT}-" in each.name), None)
         source = Checkpoint(self.world.replaying(spec.name).full.folder / "checkpoint")
+        if source.readable_id() != there.query_id or batch not in source.commits or batch not in source.offsets:
+            undo = f"backcast undo {there.run_id}, then backcast stream replay {spec.name} --give-up"
+            raise gone(spec.name, source.root, f"{undo}: the stream goes on as it was, and can be replayed again")
         with exchange.building() as building:
             copy_files(source, building, up_to(batch))
         point("full-replay.before-exchange")
@@ -197,17 +221,30 @@ class StreamReplayVerbs(StreamingVerbs):
         """One that is to be given up, and its run if that is to be cancelled first. Raises StateConflict."""
         there = self._under_way(name)
         refuse_another(there, start, self._asked(self.world.stream(name), offsets))
-        state = None if there.run_id is None else self.world.store().runs.run(there.run_id).state
-        refuse_giving_up(there, state)
-        return there, there.run_id if state in OPEN_STATES else None
+        return there, there.run_id if self._refuse_visible(there) in OPEN_STATES else None
+
+    def stream_replay_giving_up(self, name: str) -> FullReplay:
+        """From now on the stream may be started from its own checkpoint, with the code that it ran with."""
+        there = self._under_way(name)
+        if not there.has(steps.STOPPED) or there.has(steps.GIVING_UP):
+            return there
+        self._refuse_visible(there)
+        there = self.stream_replay_step(name, steps.GIVING_UP)
+        point("full-replay.after-giving-up")
+        return there
 
     def stream_replay_end(self, name: str, *, given_up: bool = False) -> None:
         """Forget what it left. Raises StateConflict for giving up one whose rows readers see."""
         if given_up:
-            there = self._under_way(name)
-            refuse_giving_up(there, None if there.run_id is None else self.world.store().runs.run(there.run_id).state)
+            self._refuse_visible(self._under_way(name))
         self.world.store().streams.step(name, steps.GIVEN_UP if given_up else steps.DONE)
         self.world.replaying(name).full.forget()
+
+    def _refuse_visible(self, there: FullReplay) -> RunState | None:
+        """The state of its run, if it has one and can be given up."""
+        state = None if there.run_id is None else self.world.store().runs.run(there.run_id).state
+        refuse_giving_up(there, state)
+        return state
 
     def _pace(self, spec: StreamSpec, on_progress: OnProgress) -> Pace | None:
         throttle, name = spec.pipeline.settings.throttle, spec.name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from backcast.errors import BackcastError, Failed, InvalidRequest, LeaseHeld, Refused
 from backcast.held import quiet
-from backcast.model.full_replay import refuse_between
+from backcast.model.full_replay import refuse_between, refuse_mixed
 from backcast.model.live import (
     LiveState,
     LiveStream,
@@ -91,6 +91,8 @@ class StreamingVerbs(Verbs):
                 # What was refused must not be on record as the stream's own: the next start would take it for that.
                 _refuse_stranger(before, begun, where, self._ends(spec.name), accept=accept, spec=spec)
                 _refuse_forgotten(spec.name, where, query.topic())
+                if before is not None and not accept:
+                    refuse_mixed(store.steps(spec.name), begun.pipeline, (before.version, before.code), begun.code)
             record = begun
             store.save(record, lease.check())
             host = LiveHost(

@@ -1,19 +1,16 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from backcast.cli.carry import Yes, refuse_unless_asked
-from backcast.cli.commands.stream_start import started_in_background
-from backcast.cli.locate import find_project
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, NO_REASON, Common, ScopeOptions, StreamName, WhyOptions
-from backcast.cli.request import to_request
+from backcast.cli.stream_steps import answered, left, planned, publish_run, request_of, restarted, tell_done
 from backcast.cli.working import Working, screen_of, working
-from backcast.errors import BackcastError, Refused, StateConflict
+from backcast.errors import BackcastError, Refused
 
 if TYPE_CHECKING:
     from backcast.cli.screen import Screen
@@ -43,8 +40,7 @@ def stream_backfill(
             return _give_up(control, name, start, end, common)
         asked = control.stream_backfill(name, start, end, pause=pause)
         screen.note(f"{asked.way}: {asked.why}")
-        if asked.steps:
-            screen.note(f"goes on behind: {', '.join(each.partition('.')[2] for each in asked.steps)}")
+        tell_done(screen, asked.steps)
         try:
             if asked.way == "pause":
                 asked = _paused(control, asked, screen)
@@ -60,10 +56,7 @@ def stream_backfill(
 
 
 def _left(asked: StreamBackfill) -> str:
-    """What is to be done about one that did not come to its end."""
-    paused = f"stream {asked.stream} stays stopped meanwhile; " if asked.resume else ""
-    again = "stops here and starts it again" if asked.resume else "forgets it"
-    return f"{paused}the same command goes on, and with --give-up it {again}"
+    return left(asked.stream, "stops here and starts it again" if asked.resume else "forgets it", stands=asked.resume)
 
 
 def _give_up(control: ControlPlane, name: str, start: str, end: str, common: Common) -> int:
@@ -72,7 +65,8 @@ def _give_up(control: ControlPlane, name: str, start: str, end: str, common: Com
     from backcast.model.stream_backfill import GIVEN_UP
 
     asked = control.stream_backfill(name, start, end)
-    _restarted(control, asked, common)
+    if asked.resume:
+        restarted(control, name, common)
     control.stream_backfill_step(name, GIVEN_UP)
     screen, found = screen_of(common), control.stream_status(name)
     screen.note(f"given up; run {asked.run_id} stays as it is" if asked.run_id else "given up; nothing was planned")
@@ -105,13 +99,13 @@ def _published(
         return asked
     with working(common, "plan") as work:
         if not asked.has(PLANNED):
-            planned = _planned(control, asked, work, why)
-            if planned is None:
+            found = _planned(control, asked, work, why)
+            if found is None:
                 return None
-            asked = planned
+            asked = found
         run_id = asked.run_id or ""
         if not asked.has(PUBLISHED):
-            if not yes and not agreed(work, run_id):
+            if not yes and not answered(work, f"Run {run_id} and publish it?"):
                 return None
             publish_run(work, run_id)
             asked = control.stream_backfill_step(asked.stream, PUBLISHED) or asked
@@ -121,37 +115,9 @@ def _published(
 
 
 def _planned(control: ControlPlane, asked: StreamBackfill, work: Working, why: WhyOptions) -> StreamBackfill | None:
-    from backcast.cli.render.plan import render_plan
-    from backcast.model.report import Plan
-
-    reason = why.reason or f"backfill of stream {asked.stream}"
-    request = to_request(asked.pipeline, ScopeOptions(asked.start, asked.end), replace(why, reason=reason))
-    plan = Plan.model_validate(work.call("plan", "planning", request=request.as_json(), record=True))
-    if not work.screen.json:
-        work.screen.show(plan, render_plan(plan, next_step=False))
+    scope, otherwise = ScopeOptions(asked.start, asked.end), f"backfill of stream {asked.stream}"
+    plan = planned(work, request_of(asked.pipeline, scope, why, otherwise))
     return control.stream_backfill_planned(asked.stream, plan)
-
-
-def agreed(work: Working, run_id: str) -> bool:
-    import sys
-
-    work.screen.err.print(f"Run {run_id} and publish it? [y/N] ", end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def publish_run(work: Working, run_id: str) -> None:
-    from backcast.model.run import Run
-    from backcast.model.states import RunState
-
-    try:
-        ended = Run.model_validate(work.call("run", "staging", run_id=run_id, yes=True, hold=True))
-        state, detail = ended.state, ended.detail
-    except StateConflict:
-        # A command that died may have published it.
-        state, detail = RunState.ACCEPTED, ""
-    if state is not RunState.ACCEPTED:
-        raise Refused(f"run {run_id} is {state}: {detail}", hint=f"backcast status {run_id}")
-    work.call("publish", "publishing", run_id=run_id, yes=True)
 
 
 def _refuse_wrong(seen: dict[str, object], run_id: str, asked: StreamBackfill) -> None:
@@ -169,14 +135,9 @@ def _resumed(control: ControlPlane, asked: StreamBackfill, common: Common) -> No
     from backcast.model.stream_backfill import DONE, RESUMED
 
     if asked.resume and not asked.has(RESUMED):
-        _restarted(control, asked, common)
+        restarted(control, asked.stream, common)
         control.stream_backfill_step(asked.stream, RESUMED)
     control.stream_backfill_step(asked.stream, DONE)
-
-
-def _restarted(control: ControlPlane, asked: StreamBackfill, common: Common) -> None:
-    if asked.resume and not control.stream_status(asked.stream).alive:
-        started_in_background(control, find_project(common.project), common.profile, asked.stream)
 
 
 def _shown(control: ControlPlane, asked: StreamBackfill, common: Common) -> int:

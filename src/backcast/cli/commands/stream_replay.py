@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from backcast.cli.carry import Yes, refuse_unless_asked
-from backcast.cli.commands.stream_backfill import agreed, publish_run
-from backcast.cli.commands.stream_start import started_in_background
-from backcast.cli.locate import find_project
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, NO_REASON, Common, ScopeOptions, StreamName, WhyOptions
-from backcast.cli.request import to_request
+from backcast.cli.stream_steps import answered, left, planned, publish_run, request_of, restarted, tell_done
 from backcast.cli.working import Working, screen_of, working
 from backcast.errors import BackcastError, Failed
 from backcast.model.words import many
@@ -60,8 +56,7 @@ def stream_replay(
             if asked.offsets:
                 kept = f"from {asked.start} on: older ones may need records before these offsets, and stay"
                 screen.note(f"replaces rows {kept if asked.start else 'of all days'}")
-            if asked.steps:
-                screen.note(f"goes on behind: {', '.join(each.partition('.')[2] for each in asked.steps)}")
+            tell_done(screen, asked.steps)
             try:
                 done = _published(control, asked, within, why, common, yes=yes)
             except BackcastError as error:
@@ -72,7 +67,8 @@ def stream_replay(
                 return 0
             done = control.stream_replay_swap(name)
             screen.note(f"the stream goes on as the replay's query; its checkpoint before: {done.kept}")
-            _restarted(control, done, common)
+            if done.resume:
+                restarted(control, name, common)
             control.stream_replay_step(name, RESUMED)
             control.stream_replay_end(name)
         found = control.stream_status(name)
@@ -85,9 +81,8 @@ def _left(control: ControlPlane, asked: FullReplay) -> str:
     from backcast.model.full_replay import STOPPED
 
     asked = control.stream_replay(asked.stream, asked.start, asked.from_offsets)
-    stopped = f"stream {asked.stream} stays stopped meanwhile; " if asked.has(STOPPED) else ""
     again = "starts it again as it was" if asked.has(STOPPED) and asked.resume else "forgets it"
-    return f"{stopped}the same command goes on, and with --give-up it {again}"
+    return left(asked.stream, again, stands=asked.has(STOPPED))
 
 
 def _published(
@@ -102,7 +97,8 @@ def _published(
     with working(common, "stream-replay-slice") as work:
         if not asked.has(STOPPED):
             found = _catch_up(work, name, within)
-            _rehearse(control, work, asked, why, found)
+            if not _rehearsed(control, work, asked, why, found, yes=yes):
+                return None
             if control.stream_status(name).alive:
                 work.screen.note("stopping the stream behind its batch")
             asked = control.stream_replay_stop(name)
@@ -112,7 +108,7 @@ def _published(
             ends = ", ".join(f"{key}={value}" for key, value in sorted(found.ends.items()))
             work.screen.note(f"caught up with the stream at {ends}, batch {found.batch}")
         run_id = control.stream_replay_run(name) or _planned(control, work, asked, why)
-        if not yes and not agreed(work, run_id):
+        if not yes and not answered(work, f"Run {run_id} and publish it?"):
             return None
         publish_run(work, run_id)
         return control.stream_replay_step(name, PUBLISHED)
@@ -146,19 +142,28 @@ def _slice(work: Working, name: str, within: int = 0, *, last: bool = False) -> 
     return CaughtUp.model_validate(work.call("stream-replay-slice", "replaying", name=name, within=within, last=last))
 
 
-def _rehearse(control: ControlPlane, work: Working, asked: FullReplay, why: WhyOptions, found: CaughtUp) -> None:
-    """What a plan would refuse is known before anything stops. Raises PlanRefused."""
-    if found.batch is not None:
-        _refuse(_plan(control, work, asked, why, found))
+def _rehearsed(
+    control: ControlPlane, work: Working, asked: FullReplay, why: WhyOptions, found: CaughtUp, *, yes: bool
+) -> bool:
+    """What a plan would refuse is known before anything stops, and whom the stream would wait for. Raises PlanRefused;
+    False when somebody said no.
+    """
+    if found.batch is None:
+        return True
+    plan = _plan(control, work, asked, why, found)
+    _refuse(plan)
+    need = plan.manifest.approval
+    if need is None or not need.roles:
+        return True
+    people = " and ".join(need.roles)
+    work.screen.note(f"policy asks for {people}: the stream stands from its stop until they have agreed to the run")
+    return yes or answered(work, f"Stop stream {asked.stream} all the same?")
 
 
 def _planned(control: ControlPlane, work: Working, asked: FullReplay, why: WhyOptions) -> str:
-    from backcast.cli.render.plan import render_plan
     from backcast.model.full_replay import PLANNED
 
     plan = _plan(control, work, asked, why, None)
-    if not work.screen.json:
-        work.screen.show(plan, render_plan(plan, next_step=False))
     _refuse(plan)
     control.stream_replay_step(asked.stream, PLANNED, run_id=plan.run_id)
     return plan.run_id
@@ -166,13 +171,10 @@ def _planned(control: ControlPlane, work: Working, asked: FullReplay, why: WhyOp
 
 def _plan(control: ControlPlane, work: Working, asked: FullReplay, why: WhyOptions, found: CaughtUp | None) -> Plan:
     """On record, unless it is made of what was found so far."""
-    from backcast.model.report import Plan
-
-    reason = why.reason or f"full replay of stream {asked.stream}"
     days = found or asked
-    request = to_request(asked.pipeline, ScopeOptions(days.first_day, days.end_day), replace(why, reason=reason))
-    request = control.stream_replay_request(asked.stream, request, found)
-    return Plan.model_validate(work.call("plan", "planning", request=request.as_json(), record=found is None))
+    scope = ScopeOptions(days.first_day, days.end_day)
+    request = request_of(asked.pipeline, scope, why, f"full replay of stream {asked.stream}")
+    return planned(work, control.stream_replay_request(asked.stream, request, found), record=found is None)
 
 
 def _refuse(plan: Plan) -> None:
@@ -192,12 +194,9 @@ def _give_up(control: ControlPlane, name: str, start: str | None, offsets: str |
     if run_id is not None:
         with working(common, "cancel") as work:
             work.call("cancel", "cancelling", run_id=run_id)
+    asked = control.stream_replay_giving_up(name)
+    again = asked.has(STOPPED) and asked.resume
+    if again:
+        restarted(control, name, common)
     control.stream_replay_end(name, given_up=True)
-    if asked.has(STOPPED):
-        _restarted(control, asked, common)
-    screen_of(common).note("given up; the table is as it was")
-
-
-def _restarted(control: ControlPlane, asked: FullReplay, common: Common) -> None:
-    if asked.resume and not control.stream_status(asked.stream).alive:
-        started_in_background(control, find_project(common.project), common.profile, asked.stream)
+    screen_of(common).note(f"given up; the table is as it was{', and the stream goes on as before' if again else ''}")
