@@ -121,14 +121,14 @@ def runbooks(*names: str) -> list[Path]:
 def test_so_does_the_runbook_about_a_full_replay(
     shell: Shell, spark: SparkSession, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The correction is the one that the page shows."""
+    """The correction is the one that the page shows. What it leaves is the stream on the page of `stream`."""
     monkeypatch.setenv("COLUMNS", "110")
     spark.sql(f"DROP TABLE IF EXISTS {replay_shop.TABLE} PURGE")
     page = ROOT / "docs" / "runbooks" / "full-replay.md"
     ((name, corrected),) = re.findall(r"```sql\n *# (\S+)\n(.*?)```", page.read_text(), re.DOTALL)
     assert name == "by_hour.sql"
     replay_shop.build(shell.folder, spark, broker, corrected)
-    follow(shell, [page])
+    follow(shell, [page, ROOT / "docs" / "commands" / "stream.md"])
 
 
 def follow(shell: Shell, pages: list[Path]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from backcast.errors import LeaseHeld
+from backcast.model.live import stream_lease
 from backcast.model.run import Lease
 from backcast.project.clock import SystemClock
 from backcast.run.lease import HeldLease, acquire, see_off
@@ -46,14 +47,15 @@ class SlowLeases:
         return renewed
 
 
-def held(store: SqlStore, clock: StoppedClock) -> HeldLease:
+def held(store: SqlStore, clock: StoppedClock, name: str = NAME) -> HeldLease:
     """Not entered: nothing renews it in the background."""
-    return acquire(store.leases, NAME, sample_holder("first"), clock, lambda _: False, seconds=30)
+    return acquire(store.leases, name, sample_holder("first"), clock, lambda _: False, seconds=30)
 
 
-def test_who_stood_still_goes_on_when_nobody_took_the_lease(store: SqlStore) -> None:
+@pytest.mark.parametrize("name", [NAME, stream_lease("live")])
+def test_who_stood_still_goes_on_when_nobody_took_the_lease(store: SqlStore, name: str) -> None:
     clock = StoppedClock()
-    lease = held(store, clock)
+    lease = held(store, clock, name)
     token = lease.check().token
     clock.seconds += 25
     assert lease.check().token == token
