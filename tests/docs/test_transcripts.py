@@ -56,6 +56,12 @@ def test_every_console_block_shows_what_comes_out(shell: Shell, tour: str) -> No
     follow(shell, TOURS[tour])
 
 
+def test_so_does_the_tour_on_delta(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("URI", "WAREHOUSE"):
+        monkeypatch.delenv(f"BACKCAST__CATALOGS__LAKE__{name}")
+    follow(shell, [ROOT / "docs" / "delta.md"])
+
+
 def test_so_do_those_of_a_project_with_the_policy_of_the_guide(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy and the request are those that `docs/approval.md` shows."""
     monkeypatch.setattr("backcast.project.people.os_user", lambda: "ana")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from backcast.model.pipeline import TableFormat
 from backcast.testing.cluster import standalone_cluster
 from backcast.testing.shop import Shop
 from tests.cheap import JAVA, cheap_java
-from tests.crash.iceberg_lake import IcebergLake
 from tests.crash.lake import NEW, OLD, OUTSIDE
+from tests.crash.lakes import filled_lake
 from tests.crash.process import RealLife, SparkProcess
 
 _CONF = {
@@ -19,24 +23,38 @@ _CONF = {
 }
 
 
-def test_a_cluster_runs_publishes_and_undoes_the_same_restatement(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """One for both formats."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with standalone_cluster(folder) as master:
+        yield folder, master
+
+
+@pytest.mark.parametrize("table_format", TableFormat)
+def test_a_cluster_runs_publishes_and_undoes_the_same_restatement(
+    tmp_path: Path, cluster: tuple[Path, str], table_format: TableFormat
+) -> None:
     """Connectors and project code reach the executors; the driver commits, and the result is the local one."""
-    lake = IcebergLake(tmp_path / "lake", "shop")
-    lake.create()
-    shop = Shop(tmp_path / "project", "lake.shop", None)  # type: ignore[arg-type]  # its process brings its own
-    shop.write(lake.root, undo_window="7d")
+    folder, master = cluster
+    shop = Shop(tmp_path / "project", "lake.shop", None, table_format)  # type: ignore[arg-type]  # its process brings its own
+    lake = filled_lake(table_format, shop.root, tmp_path / "lake", "shop")
+    shop.write(tmp_path / "lake", undo_window="7d")
     life = RealLife(shop, lake)
-    with standalone_cluster(tmp_path / "cluster") as master:
-        _point_at(shop, master)
-        with SparkProcess(shop.root, settings=cheap_java()) as process:
-            for verb in ("plan", "run", "publish"):
-                life.call(process, verb)
-            assert lake.rows() == OUTSIDE + NEW
-            executors = list((tmp_path / "cluster").glob("work-*/*/*/stderr"))
-            assert len(executors) >= 2, "both workers had an executor"
-            life.call(process, "undo")
-        assert lake.rows() == OUTSIDE + OLD
+    _point_at(shop, master)
+    before = _executors(folder)
+    with SparkProcess(shop.root, settings=cheap_java()) as process:
+        for verb in ("plan", "run", "publish"):
+            life.call(process, verb)
+        assert lake.rows() == OUTSIDE + NEW
+        assert len(_executors(folder) - before) >= 2, "both workers had an executor"
+        life.call(process, "undo")
+    assert lake.rows() == OUTSIDE + OLD
     lake.close()
+
+
+def _executors(folder: Path) -> set[Path]:
+    return set(folder.glob("work-*/*/*/stderr"))
 
 
 def _point_at(shop: Shop, master: str) -> None:

@@ -1,4 +1,4 @@
-"""Delta tables of Spark's own catalog: found by name, restated from the command line, no name left behind."""
+"""Delta tables of a Hive metastore: found by name, restated from the command line, no name left behind."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
+from backcast.testing.metastore import hive_metastore
 from tests.cheap import cheap_java
+
+if TYPE_CHECKING:
+    import pytest
 
 _PROJECT = """\
 name: shop
 spark: {master: "local[2]", driver_memory: 1g, conf: {spark.sql.shuffle.partitions: "2"}}
 catalogs:
-  spark_catalog: {type: delta, warehouse: lake/warehouse}
+  spark_catalog: {type: delta, warehouse: lake/warehouse, uri: "${METASTORE}"}
 datasets:
   sales: {table: spark_catalog.shop.sales, time: {column: day, kind: date}}
   revenue: {table: spark_catalog.shop.revenue, time: {column: day, kind: date}}
@@ -38,12 +43,14 @@ print(json.dumps({"code": code, "rows": rows, "names": names}))
 """
 
 
-def test_a_table_of_sparks_own_catalog_is_restated_by_name(tmp_path: Path) -> None:
-    """By another process than the one that made it: what they share is the catalog."""
+def test_a_table_of_a_metastore_is_restated_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another process than the one that made it: what they share is the metastore, which no stage is known to."""
     (tmp_path / "backcast.yaml").write_text(_PROJECT)
     (tmp_path / "revenue.sql").write_text("SELECT day, sum(amount) AS amount FROM sales GROUP BY day")
-    _script(tmp_path, _SEED)
-    told = _script(tmp_path, _RESTATE).splitlines()[-1]
+    with hive_metastore(tmp_path / "metastore") as address:
+        monkeypatch.setenv("METASTORE", address)
+        _script(tmp_path, _SEED)
+        told = _script(tmp_path, _RESTATE).splitlines()[-1]
     assert json.loads(told) == {
         "code": 0,
         "rows": {"2026-01-01": 0, "2026-01-02": 12, "2026-01-03": 0},

@@ -105,6 +105,7 @@ def test_a_live_row_that_the_inputs_do_not_explain_is_listed_and_nothing_is_publ
     assert shop.rows() == before
 
 
+@ON_BOTH
 def test_a_scope_that_live_rows_reach_all_the_time_ends_in_a_refusal_and_later_in_a_publish(restaging: Shop) -> None:
     """Whenever the run was judged another sale arrives; each is in the result once it is quiet."""
     shop = restaging

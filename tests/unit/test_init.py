@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from backcast.errors import InvalidRequest, Unavailable
+from backcast.model.pipeline import TableFormat
 from backcast.project.config import load_project
 from backcast.project.init import init_project, project_name
 from backcast.project.loading import load_transform
 
 
-def test_the_sample_is_a_project_without_a_mistake(tmp_path: Path) -> None:
-    made = init_project(tmp_path / "my.shop")
+@pytest.mark.parametrize("table_format", TableFormat)
+def test_the_sample_is_a_project_without_a_mistake(tmp_path: Path, table_format: TableFormat) -> None:
+    made = init_project(tmp_path / "my.shop", table_format=table_format)
     assert made.kept == ()
     assert set(made.written) == {
         ".gitignore",
@@ -30,6 +32,8 @@ def test_the_sample_is_a_project_without_a_mistake(tmp_path: Path) -> None:
         loaded = load_project(made.root, profile, environ={})
         assert loaded.name == "my-shop"
         assert [load_transform(loaded, name).version for name in loaded.config.pipelines] == ["1.1.0", "1.1.0"]
+        by_path = [each.path is not None for each in loaded.config.datasets.values()]
+        assert by_path == [table_format is TableFormat.DELTA] * 3
     for file in made.root.rglob("*.py"):
         ast.parse(file.read_text())
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from backcast.project.config import load_project
+from backcast.project.session import session_settings
 from backcast.spark.settings import SessionSettings, catalog_conf, default_driver_gib, local_cores, spark_conf
 
 JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
@@ -53,3 +56,17 @@ def test_driver_memory_follows_the_machine_within_bounds_unless_given() -> None:
     assert 1 <= default_driver_gib() <= 8
     assert spark_conf(SessionSettings(), JARS)["spark.driver.memory"] == f"{default_driver_gib()}g"
     assert spark_conf(SessionSettings(driver_memory="3g"), JARS)["spark.driver.memory"] == "3g"
+
+
+@pytest.mark.parametrize("uri", ["", "thrift://metastore:9083"])
+def test_names_of_delta_tables_are_kept_by_a_metastore_or_in_a_file_below_the_warehouse(
+    tmp_path: Path, uri: str
+) -> None:
+    catalog = {"type": "delta", "warehouse": "lake/warehouse", **({"uri": uri} if uri else {})}
+    document = {"name": "shop", "catalogs": {"spark_catalog": catalog}, "datasets": {"a": {"path": "lake/a"}}}
+    (tmp_path / "backcast.yaml").write_text(json.dumps(document))
+    conf = session_settings(load_project(tmp_path, environ={})).conf
+    assert conf["spark.sql.catalogImplementation"] == "hive"
+    assert conf.get("spark.hadoop.hive.metastore.uris", "") == uri
+    embedded = f"jdbc:derby:;databaseName={tmp_path}/lake/warehouse/metastore_db;create=true"
+    assert conf.get("spark.hadoop.javax.jdo.option.ConnectionURL", "") == ("" if uri else embedded)

@@ -10,6 +10,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from backcast.errors import InvalidRequest, Unavailable
+from backcast.model.pipeline import TableFormat
 
 _SUFFIX = ".tmpl"
 _NAME = "__NAME__"
@@ -25,7 +26,7 @@ class Initialised:
     """Files that were there already and were left as they are."""
 
 
-def init_project(folder: str | Path = ".") -> Initialised:
+def init_project(folder: str | Path = ".", *, table_format: TableFormat = TableFormat.ICEBERG) -> Initialised:
     """Write the sample project into the folder, which is made if need be. Never changes a file that is there.
 
     Raises InvalidRequest when the folder already holds a project, Unavailable when it cannot be written.
@@ -38,7 +39,7 @@ def init_project(folder: str | Path = ".") -> Initialised:
     name = project_name(root)
     written, kept = [], []
     try:
-        for path, text in template_files():
+        for path, text in template_files(table_format):
             target = root / path
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -60,9 +61,11 @@ def project_name(root: Path) -> str:
     return plain if plain[:1].isalpha() else "shop"
 
 
-def template_files() -> Iterator[tuple[str, str]]:
-    """Path and text of every file of the sample, in order."""
-    yield from _walk(files("backcast.project") / "template", "")
+def template_files(table_format: TableFormat = TableFormat.ICEBERG) -> Iterator[tuple[str, str]]:
+    """Path and text of every file of the sample, in order. What tells of tables is another one for each format."""
+    own = dict(_walk(files("backcast.project") / "template_delta", "")) if table_format is TableFormat.DELTA else {}
+    for path, text in _walk(files("backcast.project") / "template", ""):
+        yield path, own.get(path, text)
 
 
 def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
