@@ -17,7 +17,10 @@ from backcast.model.integrity import changes
 from backcast.model.pipeline import TableFormat
 from backcast.model.recovery import Recovery, Way
 from backcast.model.request import Request
+from backcast.project.config import load_project
+from backcast.testing.faults import at_point
 from backcast.testing.orders import Orders, rows_of, spread
+from tests.crash.life import DoomedWiring
 
 _SENT = list(spread(3, 10))
 _ALL = ("2026-01-01", "2026-02-01")
@@ -37,6 +40,14 @@ def _typed(
     with closing(orders.open().world) as world, in_process(ControlPlane(world)):
         code = dispatch([*words, "--json"])
     return code, capsys.readouterr().out
+
+
+class Died(BaseException):
+    """Nothing in the product may catch it."""
+
+
+def _die() -> None:
+    raise Died("killed here")
 
 
 def _caught_up(orders: Orders) -> None:
@@ -143,7 +154,13 @@ def test_a_stream_that_retention_overtook_gets_the_lost_offsets_from_the_archive
         before = control.stream_integrity("live", again)
         assert [each.code for each in before.findings] == ["table.offsets-gone"]
         lacking = ",".join(f"{each.partition}={each.start}..{each.end}" for each in again.lacking)
-        control.backfill(Request(pipeline="orders", offsets=lacking, reason="lost", requested_by="tests"))
+        plan = control.plan(Request(pipeline="orders", offsets=lacking, reason="lost", requested_by="tests"))
+        control.run(plan.run_id)
+        with at_point("publish.after-intent", _die), pytest.raises(Died):
+            ControlPlane(DoomedWiring(load_project(orders.root))).publish(plan.run_id)
+        with pytest.raises(Refused, match=f"run {plan.run_id} adds some of these offsets, and its publish is not over"):
+            control.stream_recovery("live")
+        control.publish(plan.run_id)
         assert control.stream_recovery("live").lacking == ()
         mended, new = changes(before, control.stream_integrity("live", again))
         assert (mended, new) == (before.findings, ())

@@ -14,6 +14,7 @@ from backcast.model.live import stream_lease
 from backcast.model.log import OffsetRange
 from backcast.model.pieces import layers, pieces
 from backcast.model.recovery import RECOVERED, Recovery, Way, cut_off, way_back
+from backcast.model.states import RunState
 from backcast.model.table import PublishMode
 from backcast.run.lease import acquire
 from backcast.spark.gateway import jvm_errors
@@ -129,16 +130,28 @@ class StreamRecoveryVerbs(StreamingVerbs):
         return query_id
 
     def _lacking(self, spec: StreamSpec, query_id: str, topic_id: str, gone: Ranges) -> Ranges:
-        """What is gone, and what the recovery that made this query went past and may have died before it added it."""
+        """What is gone, and what the recovery that made this query went past and may have died before it added it.
+
+        Raises Refused while nobody knows whether a run that adds it has landed.
+        """
         steps = self.world.store().streams.steps(spec.name)
         passed = {each.data["query_id"]: each.data.get("gone", ()) for each in steps if each.name == RECOVERED}
         owed = tuple(OffsetRange.model_validate(each) for each in passed.get(query_id, ()))
+        if spec.pipeline.settings.publish_mode is PublishMode.REPLACE:
+            # Its windows are restated by plans of their own: that it was told of is all that a recovery owes.
+            owed = ()
         if not owed and not gone:
             return ()
-        runs = added_runs(self.world.reader(), spec.dataset.table)
-        logs = [pin.log for _, manifest in runs for pin in manifest.inputs if pin.log is not None]
-        mine = [log for log in logs if log.topic_id == topic_id and not log.by_time]
-        added = [each.only or each.owned for log in mine for each in log.slices.values()]
+        added: list[Ranges] = []
+        for run, manifest in added_runs(self.world.reader(), spec.dataset.table):
+            logs = [pin.log for pin in manifest.inputs if pin.log is not None]
+            mine = [log for log in logs if log.topic_id == topic_id and not log.by_time]
+            took = [each.only or each.owned for log in mine for each in log.slices.values()]
+            lacking = pieces(layers((owed, gone), without=added))
+            if run.state is RunState.PUBLISHING and lacking != pieces(layers((owed, gone), without=[*added, *took])):
+                hint = f"backcast publish {run.run_id}, then the same command"
+                raise Refused(f"run {run.run_id} adds some of these offsets, and its publish is not over", hint=hint)
+            added += took
         return pieces(layers((owed, gone), without=added))
 
 

@@ -59,6 +59,9 @@ def stream_recover(
                     f" command tries again, backcast stream start {found.stream} goes on without them"
                 )
                 return code
+            if _still_lacking(work, found):
+                screen.note(f"stream {found.stream} is not started: the same command asks again")
+                return 0
             after = _look_again(work, found)
     _resume(found, after, common, screen, yes=yes)
     if found.lacking and not found.by_offset:
@@ -98,6 +101,14 @@ def _restore(work: Working, found: Recovery, common: Common, *, yes: bool) -> in
     why = WhyOptions(reason=f"retention took what stream {found.stream} had not read", kind="repair")
     request = asked_request(found.pipeline, None, ScopeOptions(offsets=_lacking(found)), why, NO_LIMITS)
     return carry_through(work, common, request.as_json(), yes=yes, is_last=False)
+
+
+def _still_lacking(work: Working, found: Recovery) -> bool:
+    """Who was asked whether the run may add the offsets may have said no."""
+    from backcast.model.recovery import Recovery
+
+    now = Recovery.model_validate(work.call("stream-recovery", "looking at the log", name=found.stream))
+    return bool(now.lacking)
 
 
 def _look_again(work: Working, found: Recovery) -> Integrity | None:
