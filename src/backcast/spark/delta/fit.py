@@ -90,7 +90,9 @@ def _misfit(jvm: DeltaJvm, calls: _Calls) -> str | None:
 def _signatures(jvm: DeltaJvm, name: str) -> set[tuple[str, int]]:
     """Public methods and constructors of a class with the number of their arguments; none when there is no class."""
     try:
-        found = jvm.java("java.lang.Class").forName(name)
+        # On a cluster connectors come through a loader of Spark's, of which `Class.forName` does not know.
+        loader = jvm.java("java.lang.Thread").currentThread().getContextClassLoader()
+        found = loader.loadClass(name)
     except Exception as error:
         if find_cause(error, frozenset({"ClassNotFoundException"})) is None:
             raise
