@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+
 import pytest
 
 from backcast.project.wiring import Wiring
@@ -13,3 +16,11 @@ def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("a unit test starts Spark")
 
     monkeypatch.setattr(Wiring, "spark", refused)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _hang_ups() -> Iterator[None]:
+    """Are what they are at a terminal, also where the tests are started to survive theirs, as under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
