@@ -36,6 +36,8 @@ _LONGEST = (
     "e2e/test_init_project.py",
 )
 
+_PACED = ("test_iceberg_pace.py", "test_live_stream.py")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest comes first: at the end nobody waits for a worker that has just begun with it."""
@@ -88,6 +90,16 @@ def namespace(spark: SparkSession) -> str:
     name = f"lake.t{next(_numbers)}"
     spark.sql(f"CREATE NAMESPACE {name}")
     return name
+
+
+@pytest.fixture(autouse=True)
+def _at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here lives of many commits pass in seconds, as no run's do: without a pause, but where pauses are what is tried.
+
+    Processes that tests start keep their pace.
+    """
+    if "spark" in request.fixturenames and request.path.name not in _PACED:
+        monkeypatch.setattr("backcast.targets.iceberg.pace.BURST", 10_000)
 
 
 @pytest.fixture(scope="session")
