@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from backcast.cli.commands import stream_backfill
+from backcast.cli import stream_steps
 from backcast.cli.dispatch import dispatch
 from backcast.control import ControlPlane
 from backcast.demo.shell import in_process
@@ -100,7 +100,7 @@ def test_a_paused_backfill_that_dies_at_every_step_loses_and_doubles_nothing(
     orders.configure(source="to_end: true")
     monkeypatch.chdir(orders.root)
     shop = Shop(orders)
-    monkeypatch.setattr(stream_backfill, "started_in_background", shop.start_stream)
+    monkeypatch.setattr(stream_steps, "started_in_background", shop.start_stream)
     control = orders.open()
 
     def typed() -> int:
