@@ -54,11 +54,11 @@ class DeltaTables:
         found = Path(self._path(table)).rglob("*.parquet")
         return sum(1 for file in found if _LOG not in file.parts)
 
-    def add_others(self, table: str, count: int) -> None:
+    def add_others(self, table: str, count: int, a_commit: int = OTHERS_A_COMMIT) -> None:
         handle = DeltaHandle(self._spark, self.name(table))
-        for start in range(0, count, OTHERS_A_COMMIT):
+        for start in range(0, count, a_commit):
             head = handle.at()
-            adds = [{"add": _other(number)} for number in range(start, min(start + OTHERS_A_COMMIT, count))]
+            adds = [{"add": _other(number)} for number in range(start, min(start + a_commit, count))]
             handle.jvm.commit(handle.jvm.transaction(head.log, head.snapshot), adds, "others")
         total = self._spark.sql(f"DESCRIBE DETAIL {self.name(table)}").collect()[0]["numFiles"]
         assert total > count, f"{total} files in the table, among them {count} others"

@@ -61,12 +61,12 @@ class IcebergTables:
         folder = Path(str(described.collect()[0][1]).removeprefix("file:"), "data")
         return sum(1 for _ in folder.rglob("*.parquet"))
 
-    def add_others(self, table: str, count: int) -> None:
+    def add_others(self, table: str, count: int, a_commit: int = OTHERS_A_COMMIT) -> None:
         handle = TableHandle(self._spark, self.name(table))
         loaded = handle.load()
-        for start in range(0, count, OTHERS_A_COMMIT):
+        for start in range(0, count, a_commit):
             append = loaded.newFastAppend()
-            for number in range(start, min(start + OTHERS_A_COMMIT, count)):
+            for number in range(start, min(start + a_commit, count)):
                 if number % OTHERS_A_DAY == 0 or number == start:
                     day = FIRST_DAY - timedelta(days=1 + number // OTHERS_A_DAY)
                     builder = handle.java("DataFiles").builder(loaded.spec()).withPartitionPath(f"day={day}/shard=0")

@@ -11,7 +11,7 @@ from bench.lake import Lake
 from bench.measure import Sample, timed
 from bench.promise import Result, Sizes, ratio_result
 from bench.restatement import Restatement
-from bench.tables import Shape
+from bench.tables import OTHERS_A_COMMIT, Shape
 
 AS_FAST, MANY_FILES, OTHER_FILES = 1.2, 15.0, 1.5
 ROWS_A_FILE = 10
@@ -76,11 +76,12 @@ def measure_files(lake: Lake, table_format: TableFormat, sizes: Sizes) -> list[R
 
 
 def measure_others(lake: Lake, table_format: TableFormat, sizes: Sizes) -> list[Result]:
-    """The same small change in a table with and without a long history."""
+    """The same small change in a table with many other files, and in one as old that has as good as none."""
     shape = _small_files(sizes, sizes.fewer_shards)
-    crowded = lake.restatement(table_format, shape, name="_crowded")
+    crowded, empty = (lake.restatement(table_format, shape, name=name) for name in ("_crowded", "_alone"))
     crowded.tables.add_others("facts", sizes.other_files)
-    among, alone = _Cycle.of(crowded), _Cycle.of(lake.restatement(table_format, shape, name="_alone"))
+    empty.tables.add_others("facts", -(-sizes.other_files // OTHERS_A_COMMIT), a_commit=1)
+    among, alone = _Cycle.of(crowded), _Cycle.of(empty)
     text = f"{{}} of {shape.partitions} files beside {sizes.other_files:,} others in the table"
     return _measured("publish-others", text, OTHER_FILES, among, alone, sizes)
 

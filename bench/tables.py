@@ -96,5 +96,5 @@ class Tables(Protocol):
     def data_files(self, table: str) -> int:
         """Data files of the table and its stages in storage, whether or not any version knows them."""
 
-    def add_others(self, table: str, count: int) -> None:
-        """Register so many other files."""
+    def add_others(self, table: str, count: int, a_commit: int = OTHERS_A_COMMIT) -> None:
+        """Register so many other files, so many in each commit."""

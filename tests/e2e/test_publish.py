@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from backcast.control import ControlPlane
 from backcast.errors import Drifted, NotValidated, Refused, ScopeChanged, UndoRefused
 from backcast.model.pipeline import TableFormat
+from backcast.model.scope import Predicate
 from backcast.model.states import RunState
+from backcast.spark.delta.handle import DataFile, Version
 from backcast.testing.shop import Shop
 
 ON_BOTH = pytest.mark.parametrize("shop", list(TableFormat), indirect=True)
@@ -122,6 +125,26 @@ def test_undo_after_a_compaction_is_refused_unless_it_may_rewrite(shop: Shop) ->
     assert control.status(run_id).run.state is RunState.PUBLISHED
     control.undo(run_id, rewrite=True)
     assert shop.rows() == before + Counter(live)
+
+
+@pytest.mark.parametrize("shop", [TableFormat.DELTA], indirect=True)
+def test_an_undo_lists_the_files_of_a_table_with_a_history_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each listing is a Spark job over the whole log; what came since the base is read from its commits."""
+    for _ in range(10):
+        shop.live("2026-01-08")
+    control, run_id = accepted(shop)
+    control.publish(run_id)
+    shop.live("2026-01-08")
+    listed: list[int] = []
+    whole = Version._listed
+
+    def counted(version: Version, predicate: Predicate) -> Iterable[DataFile]:
+        listed.append(version.number)
+        return whole(version, predicate)
+
+    monkeypatch.setattr(Version, "_listed", counted)
+    shop.open().undo(run_id)
+    assert len(listed) == 1, listed
 
 
 def test_rewriting_refuses_when_a_published_row_was_changed_since(shop: Shop) -> None:

@@ -66,12 +66,17 @@ def _newest(job: PublishJob) -> Publication:
 
 
 def _commit(job: PublishJob, publication: Publication, *, rewrite: bool) -> tuple[Effect, str]:
+    # Before the head is looked at: where files are listed by a job over the log, what came since is then followed.
+    described = described_by(job, publication)
     for attempt in range(ATTEMPTS):
         problem, head = _proof(job, publication)
         if problem is not None and (not rewrite or problem.attributes.get("rewritable") is False):
             raise problem
-        rewriting = _rewritten if job.mode is PublishMode.REPLACE else _rewritten_beside
-        change = _inverse(job, publication, head) if problem is None else rewriting(job, publication, head)
+        if problem is None:
+            change = _inverse(job, publication, head, described)
+        else:
+            rewriting = _rewritten if job.mode is PublishMode.REPLACE else _rewritten_beside
+            change = rewriting(job, publication, head)
         job.check_lease()
         effect = job.store.effects.begin(
             job.run.run_id,
@@ -128,12 +133,12 @@ def _proof(job: PublishJob, publication: Publication) -> tuple[UndoRefused | Non
     return (doubled_keys(job, publication, now) if not whole else None), head
 
 
-def _inverse(job: PublishJob, publication: Publication, head: str | None) -> Change:
+def _inverse(job: PublishJob, publication: Publication, head: str | None, described: str | None) -> Change:
     return Change(
         fence=undo_fence(publication.run_id, publication.generation),
         head=head,
         scope=job.manifest.scope.predicate,
-        add_from=described_by(job, publication),
+        add_from=described,
         add=frozenset(publication.removed),
         remove=frozenset(publication.added),
         guard_rows=False,
