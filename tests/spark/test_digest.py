@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.scope import Predicate, TimeClause
-from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row
+from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row, row_hash
 from backcast.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
@@ -65,6 +65,14 @@ def test_different_rows_have_different_digests(spark: SparkSession, pair: tuple[
     """Rows that plain hashing confuses are told apart."""
     left, right = digests(spark, *pair)
     assert left != right
+
+
+@pytest.mark.parametrize("columns", [2, 62, 63, 130])
+def test_rows_differ_by_which_of_their_columns_is_null(spark: SparkSession, columns: int) -> None:
+    """Rows that are null but for one column, which has the same value in each."""
+    rows = [", ".join("7" if at == kept else "CAST(null AS int)" for at in range(columns)) for kept in range(columns)]
+    frame = spark.sql(f"SELECT * FROM VALUES {', '.join(f'({row})' for row in rows)}")
+    assert frame.select(row_hash(frame.schema)).distinct().count() == columns
 
 
 def test_equal_multisets_have_equal_digests(spark: SparkSession) -> None:

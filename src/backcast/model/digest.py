@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from backcast.model.document import Document
 
-DIGEST_VERSION = 1
+DIGEST_VERSION = 2
 """Raise when the meaning of the sums changes; digests of different versions never compare equal."""
 
 
@@ -25,7 +25,13 @@ class Digest(Document):
             rows=self.rows + other.rows,
             high=str(int(self.high) + int(other.high)),
             low=str(int(self.low) + int(other.low)),
+            version=min(self.version, other.version),
         )
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it can be compared with one that is taken now."""
+        return self.version == DIGEST_VERSION
 
     def short(self) -> str:
         """A few characters for a terminal column."""

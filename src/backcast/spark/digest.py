@@ -1,8 +1,9 @@
 """The digest of `backcast.model.digest` as Spark expressions: one pass, no sort, no shuffle of rows.
 
-A row's hash is one xxhash64 over (isnull(c), c) of every column in field order. Plain xxhash64 skips nulls, so that
-('a', null, 'b') and ('a', 'b', null) would be equal; it knows no lengths, so that [[1], [2]] and [[1, 2]] would be; it
-rejects maps. So structs are flattened, arrays hashed element by element with their size, maps as sorted entries.
+A row's hash is one xxhash64 over all columns in field order and over which of them are null. Plain xxhash64 skips
+nulls, so that ('a', null, 'b') and ('a', 'b', null) would be equal; it knows no lengths, so that [[1], [2]] and
+[[1, 2]] would be; it rejects maps. So nulls are told as bits of numbers or, in nested values, as (isnull(c), c);
+structs are flattened, arrays hashed element by element with their size, maps as sorted entries.
 0.0 and -0.0 are the same value, and so is every NaN, as in Spark's own comparison.
 """
 
@@ -25,6 +26,8 @@ ROWS, HIGH, LOW = "backcast_rows", "backcast_high", "backcast_low"
 KEY = "backcast_key"
 _NESTED = (StructType, ArrayType, MapType)
 _UNHASHABLE = ("variant",)
+_BITS = 62
+"""Columns whose nulls one number tells. Hashing a flag for each costs as much as hashing its value."""
 
 
 def digest_columns(schema: StructType) -> list[Column]:
@@ -55,11 +58,17 @@ def digest_of_row(row: Row | Mapping[str, Any]) -> Digest:
 def row_hash(schema: StructType) -> Column:
     """Equal rows have equal hashes; of others, as good as none."""
     if not any(isinstance(field.dataType, _NESTED) or _is_unhashable(field.dataType) for field in schema.fields):
-        # What `_parts` says of plain values, as one text: column by column it is a dozen calls to the JVM for each.
-        plain = ", ".join(f"isnull({name}), {name}" for name in (quote(field.name) for field in schema.fields))
-        return F.expr(f"xxhash64({plain})") if plain else F.lit(0).cast("bigint")
+        # As one text: column by column it is a dozen calls to the JVM for each.
+        plain = [quote(field.name) for field in schema.fields]
+        return F.expr(f"xxhash64({', '.join([*plain, *_nulls(plain)])})") if plain else F.lit(0).cast("bigint")
     parts = [part for field in schema.fields for part in _parts(F.col(quote(field.name)), field.dataType)]
     return F.xxhash64(*parts)
+
+
+def _nulls(names: list[str]) -> list[str]:
+    """Numbers that say which of the columns are null, a bit for each."""
+    flags = [f"IF(isnull({name}), {1 << at % _BITS}L, 0L)" for at, name in enumerate(names)]
+    return [" + ".join(flags[start : start + _BITS]) for start in range(0, len(flags), _BITS)]
 
 
 def _parts(value: Column, kind: DataType) -> list[Column]:
