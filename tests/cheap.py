@@ -23,8 +23,11 @@ end-to-end tests that start processes do without: they run on the defaults."""
 
 
 def cheap_java(table_format: TableFormat = TableFormat.ICEBERG, *, topics: bool = False) -> dict[str, str]:
-    """For the environment of a process whose Spark keeps the settings that its project gives it."""
-    archive = archived_classes(JAVA, table_format, topics=topics)
+    """For the environment of a process whose Spark keeps the settings that its project gives it.
+
+    A project with topics has other jars, for which no classes are archived: too few processes would have them.
+    """
+    archive = None if topics else archived_classes(JAVA, table_format)
     classes = "" if archive is None else f" -XX:SharedArchiveFile={archive}"
     return {
         "JDK_JAVA_OPTIONS": JAVA,

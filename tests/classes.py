@@ -23,7 +23,6 @@ from backcast.testing.shop import Shop
 from tests.crash.lakes import filled_lake
 
 _SECONDS = 240.0
-_HERE = Path(__file__).parents[1]
 _STORY = """\
 import backcast
 from backcast.model.request import Request
@@ -36,20 +35,19 @@ control.world.close()
 """
 
 
-def archived_classes(options: str, table_format: TableFormat, *, topics: bool = False) -> Path | None:
+def archived_classes(options: str, table_format: TableFormat) -> Path | None:
     """The archive for Java with these options and that format's jars, made by whoever asks first.
 
-    A project with topics has other jars, and other classes. None while another makes it.
+    None while another makes it.
     """
-    what = f"{table_format}-topics" if topics else f"{table_format}-tables"
-    archive = Path(sys.prefix) / f"spark-classes-{what}-{_key(options)}.jsa"
+    archive = Path(sys.prefix) / f"spark-classes-{table_format}-{_key(options)}.jsa"
     with archive.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return None
         if not archive.exists():
-            _make(archive, options, table_format, what)
+            _make(archive, options, table_format)
     return archive if archive.exists() else None
 
 
@@ -62,29 +60,22 @@ def _key(options: str) -> str:
 
 
 @cache
-def _make(archive: Path, options: str, table_format: TableFormat, what: str) -> None:
+def _make(archive: Path, options: str, table_format: TableFormat) -> None:
     """From a process that goes through the whole flow once. Where that makes none, nobody tries again."""
     folder = Path(tempfile.mkdtemp(prefix="backcast-classes-"))
     made = folder / archive.name
-    if what.endswith("-topics"):
-        command, place = (
-            [sys.executable, "-m", "tests.topic_story", str(folder), table_format],
-            Path(__file__).parents[1],
-        )
-    else:
-        command, place = [sys.executable, "-c", _STORY], folder
-        _write_shop(folder, table_format)
+    _write_shop(folder, table_format)
     # Until the JVM has ended: it holds the other end of these pipes too, and writes the archive last of all.
     with suppress(subprocess.TimeoutExpired):
         subprocess.run(
-            command,
-            cwd=place,
+            [sys.executable, "-c", _STORY],
+            cwd=folder,
             env={**os.environ, "SPARK_SUBMIT_OPTS": f"{options} -XX:ArchiveClassesAtExit={made}"},
             capture_output=True,
             check=False,
             timeout=_SECONDS,
         )
-    for old in archive.parent.glob(f"spark-classes-{what}-*.jsa"):
+    for old in archive.parent.glob(f"spark-classes-{table_format}-*.jsa"):
         old.unlink()
     if made.exists():
         shutil.move(made, archive.with_suffix(".new"))
