@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from backcast.errors import Refused
+from backcast.model.live import stream_lease
+from backcast.model.request import Kind
 from backcast.model.states import RunState
 from backcast.model.table import PublishMode
 from backcast.plan.bootstrap import bootstrap_findings
@@ -47,10 +49,17 @@ def appended_runs(reader: RunReader, table: str) -> tuple[tuple[Run, Manifest], 
 
 
 def _refuse_full(world: World, run: Run, manifest: Manifest) -> None:
-    """A table that was empty when a bootstrap was planned may have got rows since."""
+    """A table that was empty when a bootstrap was planned may have got rows since, or may get some right now."""
     target, spec = world.target(run.dataset), world.pipeline(manifest.pipeline)
     for each in bootstrap_findings(manifest.request, spec, target.facts(), target):
         raise Refused(each.reason, hint=each.remedy)
+    for stream in map(world.stream, world.streams() if manifest.request.kind is Kind.BOOTSTRAP else ()):
+        held = world.reader().holder(stream_lease(stream.name))
+        if stream.dataset.table == run.table and held is not None and world.alive(held.holder):
+            raise Refused(
+                f"stream {stream.name} runs, and may be about to write what the run has read to {run.table}",
+                hint=f"backcast stream stop {stream.name}, then backcast publish {run.run_id}",
+            )
 
 
 @contextmanager

@@ -207,7 +207,7 @@ def hand_over(reader: RunReader, run_id: str) -> HandOver:
     if pin is None or pin.log is None:
         raise Refused(
             f"run {run.run_id} hands nothing over to a stream: it is no bootstrap of a topic",
-            hint="plan with --kind bootstrap",
+            hint="plan a pipeline that reads the topic, or what its archive has, with --kind bootstrap",
         )
     if run.state in (RunState.CANCELLED, RunState.UNDONE):
         raise Refused(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 
 import pytest
 
 from backcast.errors import InvalidRequest, Refused
+from backcast.model.live import stream_lease
+from backcast.model.pipeline import TableFormat
 from backcast.model.request import Kind, Request
+from backcast.run.lease import acquire
+from backcast.testing.faults import at_point
 from backcast.testing.orders import Orders, rows_of, spread
+from tests.e2e.test_stream import EVERYTHING, Died, _die, caught_up
 
 BOOTSTRAP = Request(pipeline="orders", kind=Kind.BOOTSTRAP, requested_by="tests")
 
@@ -42,6 +48,87 @@ def test_a_stream_goes_on_exactly_where_a_bootstrap_ended(orders: Orders, monkey
     control.undo(plan.run_id)
     with pytest.raises(Refused, match="would miss all records before"):
         control.hand_over(plan.run_id)
+
+
+@pytest.mark.parametrize(
+    ("table_format", "archive"), [(TableFormat.DELTA, "path: lake/archive"), (TableFormat.ICEBERG, "files: sink")]
+)
+def test_a_declared_stream_begins_by_itself_where_history_from_an_archive_ended(
+    new_orders: Callable[..., Orders], table_format: TableFormat, archive: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker has deleted the beginning, records come between all steps, a partition is added, the start dies."""
+    monkeypatch.setattr("backcast.sources.kafka.input._RECORDS_A_CHUNK", 20)
+    orders = new_orders(table_format=table_format)
+    orders.configure(source=f"archive: {{{archive}}}", pipeline="publish: {mode: append}")
+    sent = list(spread(6, 10))
+    orders.send(sent[:20], partition=0)
+    orders.send(sent[20:30], partition=1)
+    control = orders.open()
+    if archive.startswith("files"):
+        _write_files(orders)
+    else:
+        control.archive("orders")
+    orders.broker.delete_records(orders.topic, {0: 15, 1: 5})
+    orders.send(sent[30:35], partition=0)
+    plan = control.plan(BOOTSTRAP)
+    assert not plan.refused, plan.findings
+    assert len(plan.manifest.chunks) == 2
+    with pytest.raises(Refused, match="is planned: it could not be published behind rows of stream live"):
+        caught_up(orders)
+    orders.send(sent[35:45], partition=1)
+    control.run(plan.run_id)
+    orders.send(sent[45:50], partition=2)
+    control.publish(plan.run_id)
+    assert orders.rows() == rows_of(sent[:35], *EVERYTHING)
+    found = control.hand_over(plan.run_id)
+    assert (found.offsets, found.streams) == ({0: 25, 1: 10, 2: 0}, ("live",))
+    orders.broker.add_partitions(orders.topic, 4)
+    orders.send(sent[50:55], partition=3)
+    with at_point("stream.before-intent", _die), pytest.raises(Died):
+        caught_up(orders)
+    orders.send(sent[55:], partition=0)
+    first = caught_up(orders).batches[-1]
+    assert {each.partition: each.start for each in first.offsets} == {**found.offsets, 3: 0}
+    assert orders.rows() == rows_of(sent, *EVERYTHING)
+
+
+def _write_files(orders: Orders) -> None:
+    """What somebody else's sink has of the topic."""
+    read = orders.spark.read.format("kafka").option("kafka.bootstrap.servers", orders.broker.servers)
+    records = read.option("subscribe", orders.topic).option("includeHeaders", "true").load()
+    columns = ["topic", "partition", "offset", "timestamp", "key", "value", "headers"]
+    records.select(*columns).coalesce(1).write.parquet(str(orders.root / "sink"))
+
+
+def test_a_stream_that_would_read_again_what_a_bootstrap_has_read_does_not_start(orders: Orders) -> None:
+    """One that runs while it is published, one that stands before its end, one that is told to begin elsewhere."""
+    caught_up(orders)
+    sent = list(spread(2, 10))
+    orders.send(sent[:10], partition=0)
+    control = orders.open()
+    run_id = control.plan(BOOTSTRAP).run_id
+    control.run(run_id)
+    world = control.world
+    leases, name = world.store().leases, stream_lease("live")
+    with (
+        acquire(leases, name, world.holder(), world.clock, world.ended),
+        pytest.raises(Refused, match="stream live runs, and may be about to write what the run has read"),
+    ):
+        control.publish(run_id)
+    control.publish(run_id)
+    orders.send(sent[10:], partition=1)
+    with pytest.raises(Refused, match="up to 0=10,1=0,2=0, and stream live would read from 0=0,1=0,2=0 on"):
+        caught_up(orders)
+    shutil.rmtree(orders.root / ".checkpoints")
+    for starting in ("latest", json.dumps({orders.topic: {"0": 9, "1": 0, "2": 0}})):
+        orders.configure(pipeline="publish: {mode: append}", stream=f"starting: '{starting}'")
+        with pytest.raises(Refused, match="up to 0=10,1=0,2=0, and stream live would read from") as told:
+            caught_up(orders)
+        assert "without `starting` it begins behind the run by itself" in told.value.hint
+    by_hand = json.dumps(control.hand_over(run_id).starting_offsets)
+    orders.configure(pipeline="publish: {mode: append}", stream=f"starting: '{by_hand}'")
+    caught_up(orders)
+    assert orders.rows() == rows_of(sent, *EVERYTHING)
 
 
 def _stream(orders: Orders, starting_offsets: str) -> None:

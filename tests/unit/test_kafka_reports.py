@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backcast.cli.render.topic import render_offsets, render_window
+from backcast.cli.render.topic import render_hand_over, render_offsets, render_window
 from backcast.errors import InvalidRequest
 from backcast.model.log import Isolation, OffsetRange
+from backcast.model.states import RunState
 from backcast.model.time import Interval, parse_interval
-from backcast.model.topic_report import PartitionOffsets, PartitionSurvey, TopicOffsets, WindowSurvey
+from backcast.model.topic_report import HandOver, PartitionOffsets, PartitionSurvey, TopicOffsets, WindowSurvey
 from backcast.sources.kafka.survey import Block, backward
 from tests.unit.cli_screens import shown
 
@@ -55,6 +56,23 @@ def window(*, unreadable: int = 0, to_end: bool = False) -> WindowSurvey:
         to_end=to_end,
         partitions=(held, none),
     )
+
+
+def test_a_hand_over_ends_with_what_to_type_once_readers_see_the_bootstrap() -> None:
+    found = HandOver(
+        run_id="orders-1",
+        state=RunState.SUPERSEDED,
+        source="orders",
+        topic="shop.orders",
+        starting_offsets={"shop.orders": {0: 20, 1: 0}},
+        streams=("live",),
+    )
+    told = shown(render_hand_over(found)).splitlines()
+    assert told[-1].split("  ")[-1] == "backcast stream start live"
+    assert 'startingOffsets  {"shop.orders": {"0": 20, "1": 0}}' in told[-3]
+    early = shown(render_hand_over(found.model_copy(update={"state": RunState.ACCEPTED})))
+    assert "not published yet: start the stream after that" in early
+    assert "backcast stream start" not in early
 
 
 def test_a_moment_is_shown_per_partition_with_what_follows_it() -> None:

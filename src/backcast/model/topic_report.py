@@ -52,6 +52,8 @@ class HandOver(Document):
     topic: str
     starting_offsets: dict[str, dict[int, int]]
     """By topic and partition, as Spark's option `startingOffsets` wants them."""
+    streams: tuple[str, ...] = ()
+    """Declared ones that begin there by themselves."""
 
     @property
     def offsets(self) -> dict[int, int]:

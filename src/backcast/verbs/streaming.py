@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from backcast.errors import BackcastError, Failed, InvalidRequest, LeaseHeld, Refused
+from backcast.errors import BackcastError, Failed, InvalidRequest, LeaseHeld
 from backcast.held import quiet
 from backcast.model.full_replay import refuse_between, refuse_mixed
 from backcast.model.live import (
@@ -16,16 +17,24 @@ from backcast.model.live import (
     freeze_lease,
     stream_lease,
 )
+from backcast.model.report import Progress
 from backcast.ports.streams import LiveHost, Position
 from backcast.run.lease import acquire
 from backcast.spark.gateway import jvm_errors
+from backcast.verbs.beginning import (
+    behind_bootstrap,
+    refuse_forgotten,
+    refuse_stranger,
+    starting_at,
+    told_offsets,
+)
 from backcast.verbs.standing import standing
 from backcast.verbs.themed import Verbs
 
 if TYPE_CHECKING:
-    from backcast.model.log import TopicFacts
     from backcast.model.report import OnProgress
     from backcast.model.stream import StreamSpec
+    from backcast.model.topic_report import HandOver
     from backcast.ports.streams import LiveQuery
     from backcast.run.lease import HeldLease
 
@@ -85,12 +94,18 @@ class StreamingVerbs(Verbs):
         record = None
         try:
             with jvm_errors(f"starting stream {spec.name}"):
-                query = self.world.live_query(spec)
-                where = query.position()
+                query, ends = self.world.live_query(spec), self._ends(spec.name)
+                where, topic = query.position(), query.topic()
+                behind = None if accept else behind_bootstrap(self.world, spec, where, ends, topic)
+                if behind is not None:
+                    on_progress(_begins(behind))
+                    query = self.world.live_query(replace(spec, starting=starting_at(behind)))
                 begun = self._record(spec, query, where)
                 # What was refused must not be on record as the stream's own: the next start would take it for that.
-                _refuse_stranger(before, begun, where, self._ends(spec.name), accept=accept, spec=spec)
-                _refuse_forgotten(spec.name, where, query.topic())
+                if behind is None:
+                    refuse_stranger(before, begun, where, ends, accept=accept, spec=spec)
+                hint = f"backcast stream recover {spec.name} takes them from the archive, and goes on behind them"
+                refuse_forgotten(spec.name, where.ends, topic, hint)
                 if before is not None and not accept:
                     refuse_mixed(store.steps(spec.name), begun.pipeline, (before.version, before.code), begun.code)
             record = begun
@@ -227,6 +242,10 @@ class StreamingVerbs(Verbs):
         return [self.stream_status(name, batches=1) for name in self.world.streams()]
 
 
+def _begins(behind: HandOver) -> Progress:
+    return Progress(step="stream", message=f"begins where run {behind.run_id} ended: {told_offsets(behind.offsets)}")
+
+
 def _next(status: StreamStatus) -> str:
     """What to type next; empty when there is nothing to do."""
     match status.state:
@@ -255,74 +274,3 @@ def _now_and_then(ask: Asked, monotonic: Callable[[], float]) -> Asked:
         return heard
 
     return asked
-
-
-def _refuse_stranger(
-    before: LiveStream | None,
-    record: LiveStream,
-    where: Position,
-    ends: dict[int, int],
-    *,
-    accept: bool,
-    spec: StreamSpec,
-) -> None:
-    """Raises Refused when checkpoint, topic and what is on record do not belong together."""
-    name = record.name
-    if where.topics and record.topic not in where.topics:
-        raise Refused(
-            f"the checkpoint {record.checkpoint} is of a query over {', '.join(where.topics)}, not {record.topic}",
-            hint=f"name another folder as `checkpoint` of streams.{name}",
-        )
-    if accept:
-        return
-    accepting = f"if that is meant: backcast stream start {name} --accept-checkpoint"
-    if before is not None and before.topic == record.topic and before.topic_id != record.topic_id:
-        raise Refused(
-            f"topic {record.topic} was deleted and made again since stream {name} ran: its offsets mean other records",
-            hint=f"begin with a new checkpoint; {accepting}",
-        )
-    if before is None:
-        if where.planned is not None and where.planned != where.committed:
-            raise Refused(
-                f"batch {where.planned} in {record.checkpoint} was begun by somebody else and is not over: whether its"
-                f" rows are in {record.table} cannot be told",
-                hint=f"let its own query finish the batch; {accepting}",
-            )
-        return
-    if where.query_id == before.query_id or (before.query_id is None and before.checkpoint == record.checkpoint):
-        # Without an id it died while its first batch waited for leave to begin.
-        return
-    position = where.ends or _literal(spec.starting, record.topic)
-    if ends and position == ends:
-        return
-    found = "there is no checkpoint" if where.query_id is None else "the checkpoint is of another query"
-    raise Refused(
-        f"{found} in {record.checkpoint}: the table has stream {name} up to {_told(ends)}, and the query would go on at"
-        f" {_told(position) if position else spec.starting}",
-        hint=f"backcast checkpoint inspect {name}; {accepting}",
-    )
-
-
-def _refuse_forgotten(name: str, where: Position, topic: TopicFacts) -> None:
-    """Raises Refused when retention took what the stream would read next: Spark says so in the middle of a batch."""
-    starts = {each.partition: each.log_start for each in topic.partitions}
-    gone = [f"{key}={end}..{starts[key]}" for key, end in sorted(where.ends.items()) if end < starts.get(key, 0)]
-    if gone:
-        raise Refused(
-            f"topic {topic.topic} no longer has offsets {', '.join(gone)}, which stream {name} has not read",
-            hint=f"backcast stream recover {name} takes them from the archive, and goes on behind them",
-        )
-
-
-def _literal(starting: str, topic: str) -> dict[int, int]:
-    """Offsets that a new query begins at, where they are written out."""
-    import json
-
-    try:
-        return {int(key): int(value) for key, value in json.loads(starting)[topic].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return {}
-
-
-def _told(ends: dict[int, int]) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted(ends.items())) or "nothing"

@@ -21,8 +21,12 @@ class TopicVerbs(Verbs):
         return self.world.kafka_offsets(topic, at)
 
     def hand_over(self, run_id: str) -> HandOver:
-        """Where a stream goes on after a bootstrap. Needs no Spark."""
-        return status_report.hand_over(self.world.reader(), run_id)
+        """Where a stream goes on after a bootstrap, and which declared ones do. Needs no Spark."""
+        found = status_report.hand_over(self.world.reader(), run_id)
+        table = self.world.reader().run(found.run_id).table
+        streams = [each for each in map(self.world.stream, self.world.streams()) if not each.external]
+        fed = [each.name for each in streams if (each.dataset.table, each.source.topic) == (table, found.topic)]
+        return found.model_copy(update={"streams": tuple(fed)})
 
     @jvm_errors("reading the topic")
     def kafka_window(self, topic: str, event_time: str, *, to_end: bool = False) -> WindowSurvey:

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from rich.console import RenderableType
 
-from backcast.cli.render.layout import BAD, CAREFUL, QUIET, STRONG, columns, indented, page, text
+from backcast.cli.render.layout import BAD, CAREFUL, QUIET, STRONG, columns, command, indented, page, text
 from backcast.cli.render.window import window_text
 from backcast.cli.render.words import count, duration, number
-from backcast.model.states import RunState
+from backcast.model.states import VISIBLE_STATES
 from backcast.model.topic_report import HandOver, PartitionSurvey, TopicOffsets, WindowSurvey
 from backcast.sources.kafka.spelling import format_ranges
 
@@ -46,7 +46,8 @@ def render_hand_over(found: HandOver) -> RenderableType:
     table = columns(*right, right=frozenset(right))
     for partition, offset in sorted(found.offsets.items()):
         table.add_row(text((str(partition), STRONG)), text((number(offset), STRONG)))
-    published = found.state is RunState.PUBLISHED
+    published = found.state in VISIBLE_STATES
+    starts = [f"backcast stream start {each}" for each in found.streams]
     return page(
         _title(found.topic, f"after {found.run_id}, {found.state}"),
         text(""),
@@ -54,6 +55,7 @@ def render_hand_over(found: HandOver) -> RenderableType:
         text(""),
         None if published else text(("not published yet: start the stream after that", CAREFUL)),
         text("startingOffsets  ", (json.dumps(found.starting_offsets), STRONG)),
+        command(*starts) if published and starts else None,
     )
 
 
