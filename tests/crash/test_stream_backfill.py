@@ -7,9 +7,9 @@ process of its own: what a process's death does to a stream is tried by test_str
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from threading import Event
 from typing import Any
@@ -20,6 +20,7 @@ from backcast.cli import stream_steps
 from backcast.cli.dispatch import dispatch
 from backcast.control import ControlPlane
 from backcast.demo.shell import in_process
+from backcast.errors import Refused
 from backcast.faults import BACKFILL_POINTS
 from backcast.model.live import StreamStatus
 from backcast.model.pipeline import TableFormat
@@ -92,10 +93,23 @@ class Shop:
         return newest is not None and sum(each.end for each in newest.offsets) == len(self.sent)
 
 
+@contextmanager
+def twice(orders: Orders) -> Iterator[None]:
+    """Inside, somebody has added a row a second time."""
+    again = f"SELECT id, 'twice' AS shop, at, amount, day FROM {orders.table} WHERE day = '2026-01-01' LIMIT 1"
+    orders.spark.sql(f"INSERT INTO {orders.table} {again}")
+    yield
+    orders.spark.sql(f"DELETE FROM {orders.table} WHERE shop = 'twice'")
+
+
 @pytest.mark.parametrize("table_format", list(TableFormat))
 def test_a_paused_backfill_that_dies_at_every_step_loses_and_doubles_nothing(
-    new_orders: Callable[..., Orders], table_format: TableFormat, monkeypatch: pytest.MonkeyPatch
+    new_orders: Callable[..., Orders],
+    table_format: TableFormat,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """And while readers see what they should not, its stream stays stopped."""
     orders = new_orders(table_format=table_format)
     orders.configure(source="to_end: true")
     monkeypatch.chdir(orders.root)
@@ -113,6 +127,13 @@ def test_a_paused_backfill_that_dies_at_every_step_loses_and_doubles_nothing(
         with closing(control.world), in_process(control):
             *before, after = BACKFILL_POINTS
             for point in before:
+                if point.endswith("verified"):
+                    with twice(orders):
+                        assert typed() == Refused.exit_code
+                    told = capsys.readouterr().err
+                    assert "is published, and a look at the table failed: key unique: 1 key more than once" in told
+                    assert "takes it back; stream live stays stopped meanwhile; the same command goes on" in told
+                    assert not shop.status().alive
                 for fault in (point, after):
                     if point.endswith("backed-up"):
                         # Backups are named by the second.

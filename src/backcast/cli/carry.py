@@ -39,7 +39,7 @@ def carry_through(work: Working, common: Common, request: dict[str, Any], *, yes
         return PlanRefused.exit_code
     _refuse_unapproved(planned)
     if not yes and not _confirmed(work, planned):
-        work.screen.note(f"nothing was changed; the plan is kept: backcast run {planned.run_id}")
+        work.screen.note(f"the table is as it was; the plan is kept: backcast run {planned.run_id}")
         return 0
     return _carry_out(work, common, planned.run_id, is_last=is_last)
 

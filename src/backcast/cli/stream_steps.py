@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ from backcast.cli.commands.stream_start import started_in_background
 from backcast.cli.locate import find_project
 from backcast.cli.options import Common, ScopeOptions, WhyOptions
 from backcast.cli.request import to_request
-from backcast.errors import Refused, StateConflict
+from backcast.errors import BackcastError, Refused, StateConflict
 
 if TYPE_CHECKING:
     from backcast.cli.screen import Screen
@@ -26,10 +28,20 @@ def tell_done(screen: Screen, steps: tuple[str, ...]) -> None:
         screen.note(f"goes on behind: {', '.join(each.partition('.')[2] for each in steps)}")
 
 
-def left(name: str, again: str, *, stands: bool) -> str:
-    """What is to be done about one that did not come to its end; `again`: what giving it up does."""
+def left(name: str, instead: str, *, stands: bool) -> str:
+    """What is to be done about one that did not come to its end; `instead`: what giving it up does."""
     stopped = f"stream {name} stays stopped meanwhile; " if stands else ""
-    return f"{stopped}the same command goes on, and with --give-up it {again}"
+    return f"{stopped}the same command goes on, and with --give-up it {instead}"
+
+
+@contextmanager
+def telling(rest: Callable[[], str]) -> Iterator[None]:
+    """Whatever ends what is done inside also says what stands then, and how to go on: errors, and Ctrl-C."""
+    try:
+        yield
+    except (BackcastError, KeyboardInterrupt) as error:
+        vars(error)["hint"] = "; ".join(filter(None, (getattr(error, "hint", ""), rest())))
+        raise
 
 
 def request_of(pipeline: str, scope: ScopeOptions, why: WhyOptions, otherwise: str) -> Request:
@@ -48,8 +60,8 @@ def planned(work: Working, request: Request, *, record: bool = True) -> Plan:
     return plan
 
 
-def answered(work: Working, question: str) -> bool:
-    work.screen.err.print(f"{question} [y/N] ", end="")
+def answered(screen: Screen, question: str) -> bool:
+    screen.err.print(f"{question} [y/N] ", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -65,11 +77,14 @@ def publish_run(work: Working, run_id: str) -> None:
         # A command that died may have published it.
         state, detail = RunState.ACCEPTED, ""
     if state is not RunState.ACCEPTED:
-        raise Refused(f"run {run_id} is {state}: {detail}", hint=f"backcast status {run_id}")
+        anew = f"; backcast cancel {run_id}, and another is planned" if state is RunState.REJECTED else ""
+        why = f": {detail}" if detail else ""
+        raise Refused(f"run {run_id} is {state}{why}", hint=f"backcast status {run_id}{anew}")
     work.call("publish", "publishing", run_id=run_id, yes=True)
 
 
 def restarted(control: ControlPlane, name: str, common: Common) -> None:
     """A stream that was stopped for it runs again. Raises what kept it from running."""
     if not control.stream_status(name).alive:
-        started_in_background(control, find_project(common.project), common.profile, name)
+        with telling(lambda: f"the same command goes on; backcast stream status {name} says whether it runs"):
+            started_in_background(control, find_project(common.project), common.profile, name)

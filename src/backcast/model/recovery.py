@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
+from backcast.errors import Refused
 from backcast.model.document import Document
 from backcast.model.integrity import Integrity
 from backcast.model.live import LiveBatch, StreamStatus
@@ -140,3 +141,21 @@ def way_back(
     if position is None:
         return Way.FRESH, "there is no checkpoint"
     return Way.FRESH, "the checkpoint stands elsewhere than the table"
+
+
+def refuse_losing_state(found: Recovery, *, without_state: bool) -> None:
+    """Raises Refused for a fresh checkpoint of a stream that keeps state, unless that is meant."""
+    if not found.stateful or without_state:
+        return
+    name = found.stream
+    if found.gone:
+        hint = "no state can have what the log lost: "
+    elif found.recoverable is not None:
+        hint = f"backcast checkpoint rewind {name} --to-batch {found.recoverable}; or "
+    else:
+        hint = f"backcast checkpoint restore {name} --from BACKUP; or "
+    raise Refused(
+        f"stream {name} keeps state, which a fresh checkpoint does not have: windows that were open would be wrong",
+        hint=f"{hint}backcast stream recover {name} --without-state, and correct those windows later:"
+        f" backcast plan {found.pipeline} --stream {name} --from DAY --to DAY",
+    )

@@ -47,6 +47,16 @@ class StreamBackfill(Document):
     def has(self, step: str) -> bool:
         return step in self.steps
 
+    @property
+    def again(self) -> str:
+        """The command that goes on with it."""
+        return f"backcast stream backfill {self.stream} --from {self.start} --to {self.end}"
+
+    def unplanned(self) -> StreamBackfill:
+        """As before it was planned."""
+        steps = tuple(each for each in self.steps if each != PLANNED)
+        return self.model_copy(update={"steps": steps, "run_id": None})
+
 
 def choose(spec: StreamSpec, status: StreamStatus, *, pause: bool) -> tuple[Way, str]:
     """The way, and why. Raises Refused when there is none."""
@@ -99,7 +109,8 @@ def unfinished(steps: Iterable[LiveStep]) -> StreamBackfill | None:
             found = None
         elif found is not None:
             told: dict[str, str] = {name: each.data[name] for name in ("run_id", "backup") if name in each.data}
-            found = found.model_copy(update={"steps": (*found.steps, each.name), **told})
+            before = (name for name in found.steps if name != each.name)
+            found = found.model_copy(update={"steps": (*before, each.name), **told})
     return found
 
 
@@ -107,7 +118,7 @@ def refuse_another(there: StreamBackfill, start: str, end: str) -> None:
     if (there.start, there.end) != (start, end):
         raise StateConflict(
             f"a backfill of {there.start} to {there.end} on stream {there.stream} is not over",
-            hint=f"backcast stream backfill {there.stream} --from {there.start} --to {there.end} goes on with it",
+            hint=f"{there.again} goes on with it, and with --give-up ends it",
         )
 
 

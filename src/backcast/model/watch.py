@@ -27,6 +27,11 @@ class Look(Document):
     def passed(self) -> bool:
         return outcome_of(self.checks) is Outcome.ACCEPTED
 
+    @property
+    def wrong(self) -> tuple[Check, ...]:
+        """What keeps it from passing."""
+        return tuple(each for each in self.checks if outcome_of((each,)) is not Outcome.ACCEPTED)
+
 
 class Watch(Document):
     """All looks since the newest publish, and until when there are to be any."""

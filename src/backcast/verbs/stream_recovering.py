@@ -13,7 +13,7 @@ from backcast.model.full_replay import refuse_between
 from backcast.model.live import stream_lease
 from backcast.model.log import OffsetRange
 from backcast.model.pieces import layers, pieces
-from backcast.model.recovery import RECOVERED, Recovery, Way, cut_off, way_back
+from backcast.model.recovery import RECOVERED, Recovery, Way, cut_off, refuse_losing_state, way_back
 from backcast.model.states import RunState
 from backcast.model.table import PublishMode
 from backcast.run.lease import acquire
@@ -93,7 +93,7 @@ class StreamRecoveryVerbs(StreamingVerbs):
         """
         if found.way is Way.START:
             return found
-        _refuse_losing_state(found, without_state=without_state)
+        refuse_losing_state(found, without_state=without_state)
         world, spec = self.world, self.world.stream(name)
         store = world.store().streams
         with acquire(world.store().leases, stream_lease(name), world.holder(), world.clock, world.ended) as lease:
@@ -153,19 +153,3 @@ class StreamRecoveryVerbs(StreamingVerbs):
                 raise Refused(f"run {run.run_id} adds some of these offsets, and its publish is not over", hint=hint)
             added += took
         return pieces(layers((owed, gone), without=added))
-
-
-def _refuse_losing_state(found: Recovery, *, without_state: bool) -> None:
-    if not found.stateful or without_state:
-        return
-    if found.gone:
-        hint = "what the log lost cannot be in any state"
-    elif found.recoverable is not None:
-        hint = f"backcast checkpoint rewind {found.stream} --to-batch {found.recoverable}"
-    else:
-        hint = f"backcast checkpoint restore {found.stream} BACKUP"
-    raise Refused(
-        f"stream {found.stream} keeps state, which a fresh checkpoint does not have: windows that were open would be"
-        " wrong",
-        hint=f"{hint}; or --without-state, and correct those windows later: backcast plan --stream {found.stream}",
-    )

@@ -8,9 +8,18 @@ from cyclopts import Parameter
 from backcast.cli.carry import Yes, refuse_unless_asked
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, NO_REASON, Common, ScopeOptions, StreamName, WhyOptions
-from backcast.cli.stream_steps import answered, left, planned, publish_run, request_of, restarted, tell_done
+from backcast.cli.stream_steps import (
+    answered,
+    left,
+    planned,
+    publish_run,
+    request_of,
+    restarted,
+    tell_done,
+    telling,
+)
 from backcast.cli.working import Working, screen_of, working
-from backcast.errors import BackcastError, Refused
+from backcast.errors import Refused
 
 if TYPE_CHECKING:
     from backcast.cli.screen import Screen
@@ -41,22 +50,20 @@ def stream_backfill(
         asked = control.stream_backfill(name, start, end, pause=pause)
         screen.note(f"{asked.way}: {asked.why}")
         tell_done(screen, asked.steps)
-        try:
+        with telling(lambda: _left(control, asked)):
             if asked.way == "pause":
                 asked = _paused(control, asked, screen)
             published = _published(control, asked, common, why, yes=yes)
-        except BackcastError as error:
-            error.hint = "; ".join(filter(None, (error.hint, _left(asked))))
-            raise
-        if published is None:
-            screen.note(f"nothing was changed; {_left(asked)}")
-            return 0
+            if published is None:
+                screen.note(f"the table is as it was; {_left(control, asked)}")
+                return 0
         _resumed(control, published, common)
         return _shown(control, published, common)
 
 
-def _left(asked: StreamBackfill) -> str:
-    return left(asked.stream, "stops here and starts it again" if asked.resume else "forgets it", stands=asked.resume)
+def _left(control: ControlPlane, asked: StreamBackfill) -> str:
+    stands = asked.resume and not control.stream_status(asked.stream).alive
+    return left(asked.stream, "starts the stream again and ends here" if asked.resume else "ends here", stands=stands)
 
 
 def _give_up(control: ControlPlane, name: str, start: str, end: str, common: Common) -> int:
@@ -64,14 +71,28 @@ def _give_up(control: ControlPlane, name: str, start: str, end: str, common: Com
     from backcast.cli.render.stream import render_stream
     from backcast.model.stream_backfill import GIVEN_UP
 
-    asked = control.stream_backfill(name, start, end)
+    asked = control.stream_backfill_given_up(name, start, end)
     if asked.resume:
         restarted(control, name, common)
     control.stream_backfill_step(name, GIVEN_UP)
     screen, found = screen_of(common), control.stream_status(name)
-    screen.note(f"given up; run {asked.run_id} stays as it is" if asked.run_id else "given up; nothing was planned")
+    screen.note(f"given up; {_stays(control, asked.run_id)}")
     screen.show(found, render_stream(found, datetime.now(UTC)))
     return 0
+
+
+def _stays(control: ControlPlane, run_id: str | None) -> str:
+    """What becomes of the run of one that is given up: nothing, and what to type where that is not meant."""
+    from backcast.model.states import RunState, allowed
+
+    if run_id is None:
+        return "nothing was planned, and the table is as it was"
+    state = control.status(run_id).run.state
+    if allowed(state, RunState.UNDOING):
+        return f"run {run_id} stays {state}: backcast undo {run_id} takes its rows back"
+    if allowed(state, RunState.CANCELLING):
+        return f"run {run_id} stays {state}, and the table as it was: backcast cancel {run_id} drops it"
+    return f"run {run_id} stays {state}: backcast status {run_id}"
 
 
 def _paused(control: ControlPlane, asked: StreamBackfill, screen: Screen) -> StreamBackfill:
@@ -105,12 +126,12 @@ def _published(
             asked = found
         run_id = asked.run_id or ""
         if not asked.has(PUBLISHED):
-            if not yes and not answered(work, f"Run {run_id} and publish it?"):
+            if not yes and not answered(work.screen, f"Run {run_id} and publish it?"):
                 return None
             publish_run(work, run_id)
             asked = control.stream_backfill_step(asked.stream, PUBLISHED) or asked
         seen = work.call("watch", "looking at what readers see", run_id=run_id, once=True, every=300.0)
-        _refuse_wrong(seen, run_id, asked)
+        _refuse_wrong(seen)
         return control.stream_backfill_step(asked.stream, VERIFIED) or asked
 
 
@@ -120,14 +141,15 @@ def _planned(control: ControlPlane, asked: StreamBackfill, work: Working, why: W
     return control.stream_backfill_planned(asked.stream, plan)
 
 
-def _refuse_wrong(seen: dict[str, object], run_id: str, asked: StreamBackfill) -> None:
+def _refuse_wrong(seen: dict[str, object]) -> None:
     from backcast.model.watch import Watch
 
     found = Watch.model_validate(seen)
-    if found.failed:
+    if found.newest is not None and found.failed:
+        wrong = "; ".join(f"{each.name}: {each.detail}" for each in found.newest.wrong)
         raise Refused(
-            f"readers do not see what run {run_id} published; stream {asked.stream} stays as it is",
-            hint=f"backcast watch {run_id} --once, and if need be backcast undo {run_id}",
+            f"run {found.run_id} is published, and a look at the table failed: {wrong}",
+            hint=f"backcast watch {found.run_id} --once shows every check; backcast undo {found.run_id} takes it back",
         )
 
 

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from backcast.cli.carry import Yes, carry_through, refuse_unless_asked
-from backcast.cli.commands.stream_start import started_in_background
-from backcast.cli.locate import find_project
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, NO_LIMITS, Common, ScopeOptions, StreamName, WhyOptions
 from backcast.cli.request import asked_request
+from backcast.cli.stream_steps import answered, restarted, telling
 from backcast.cli.working import Working, screen_of, working
 from backcast.errors import BackcastError, Refused
 
@@ -33,7 +31,7 @@ def stream_recover(
 ) -> int:
     """Bring back a stream whose checkpoint is lost."""
     from backcast.cli.render.recovery import render_recovery
-    from backcast.model.recovery import Way
+    from backcast.model.recovery import Way, refuse_losing_state
 
     screen, after = screen_of(common), None
     if not look:
@@ -46,28 +44,32 @@ def stream_recover(
             return 0
         _refuse_worse(found)
         if found.way is not Way.START:
-            if not yes and not _agreed(screen, "Put a fresh checkpoint there? The old one is kept aside."):
-                screen.note("nothing was changed")
+            refuse_losing_state(found, without_state=without_state)
+            if not yes and not answered(screen, "Put a fresh checkpoint there? The old one is kept aside."):
+                screen.note(f"nothing was changed, and stream {name} is not started: the same command asks again")
                 return 0
             given = {"name": name, "found": found.as_json(), "without_state": without_state}
             work.call("stream-recover", "making the checkpoint", **given)
+            screen.note(f"a fresh checkpoint is in place: {found.checkpoint}")
         if found.lacking and found.by_offset:
-            code = _restore(work, found, common, yes=yes)
-            if code:
-                screen.note(
-                    f"offsets {_lacking(found)} are not in {found.table}, and the stream is not started: the same"
-                    f" command tries again, backcast stream start {found.stream} goes on without them"
-                )
+            with telling(lambda: _waits(found)):
+                code = _restore(work, found, common, yes=yes)
+            if code or _still_lacking(work, found):
+                screen.note(f"{_waits(found)}, which are not in {found.table}")
                 return code
-            if _still_lacking(work, found):
-                screen.note(f"stream {found.stream} is not started: the same command asks again")
-                return 0
             after = _look_again(work, found)
     _resume(found, after, common, screen, yes=yes)
     if found.lacking and not found.by_offset:
-        screen.note(f"offsets {_lacking(found)} are not in {found.table}: backcast late {found.stream} --plan")
+        late = f"backcast late {found.stream} --plan plans the windows that lack them"
+        screen.note(f"offsets {_lacking(found)} are not in {found.table}: {late}")
         return Refused.exit_code
     return 0
+
+
+def _waits(found: Recovery) -> str:
+    """For what the archive has not given yet."""
+    without = f"backcast stream start {found.stream} goes on without offsets {_lacking(found)}"
+    return f"stream {found.stream} is not started: the same command goes on, and {without}"
 
 
 def _looked_at(work: Working, name: str) -> Recovery:
@@ -129,25 +131,24 @@ def _lacking(found: Recovery) -> str:
 
 def _resume(found: Recovery, after: Integrity | None, common: Common, screen: Screen, *, yes: bool) -> None:
     """Start the stream, and say what is left to be done about the table."""
-    if not yes and not _agreed(screen, f"Start stream {found.stream}?"):
-        screen.note(f"later: backcast stream start {found.stream}")
-        return
-    with opened(common) as control:
-        started_in_background(control, find_project(common.project), common.profile, found.stream, accept=False)
-        from datetime import UTC, datetime
-
-        from backcast.cli.render.stream import render_stream
-        from backcast.model.recovery import Recovered
-
-        status = control.stream_status(found.stream)
-        told = Recovered(found=found, after=after, stream=status)
-        screen.show(told, render_stream(status, datetime.now(UTC)))
+    if yes or answered(screen, f"Start stream {found.stream}?"):
+        _start(found, after, common, screen)
+    else:
+        screen.note(f"stream {found.stream} is not started; later: backcast stream start {found.stream}")
     left = after or found.integrity
     if left is not None and left.findings:
         codes = ", ".join(each.code for each in left.findings)
         screen.note(f"still to be mended in {found.table}: {codes} (above)")
 
 
-def _agreed(screen: Screen, question: str) -> bool:
-    screen.err.print(f"{question} [y/N] ", end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+def _start(found: Recovery, after: Integrity | None, common: Common, screen: Screen) -> None:
+    from datetime import UTC, datetime
+
+    from backcast.cli.render.stream import render_stream
+    from backcast.model.recovery import Recovered
+
+    with opened(common) as control:
+        restarted(control, found.stream, common)
+        status = control.stream_status(found.stream)
+        told = Recovered(found=found, after=after, stream=status)
+        screen.show(told, render_stream(status, datetime.now(UTC)))

@@ -8,9 +8,18 @@ from cyclopts import Parameter
 from backcast.cli.carry import Yes, refuse_unless_asked
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, NO_REASON, Common, ScopeOptions, StreamName, WhyOptions
-from backcast.cli.stream_steps import answered, left, planned, publish_run, request_of, restarted, tell_done
+from backcast.cli.stream_steps import (
+    answered,
+    left,
+    planned,
+    publish_run,
+    request_of,
+    restarted,
+    tell_done,
+    telling,
+)
 from backcast.cli.working import Working, screen_of, working
-from backcast.errors import BackcastError, Failed
+from backcast.errors import Failed, InvalidRequest
 from backcast.model.words import many
 
 if TYPE_CHECKING:
@@ -20,6 +29,8 @@ if TYPE_CHECKING:
 
 _PATIENCE = 5
 """Slices that may come no nearer to the stream before that is told."""
+_NEARER = 0.99
+"""Less than this part of the way must be left, to be nearer: a record less each time would go on for years."""
 
 
 def stream_replay(
@@ -47,6 +58,8 @@ def stream_replay(
     from backcast.model.full_replay import RESUMED
 
     screen = screen_of(common)
+    if within < 0:
+        raise InvalidRequest(f"--within {within}: no replay is ahead of its stream", hint="write 0 or more")
     refuse_unless_asked("stream replay", common, yes=yes)
     with opened(common) as control, control.stream_replay_alone(name):
         if give_up:
@@ -57,13 +70,10 @@ def stream_replay(
                 kept = f"from {asked.start} on: older ones may need records before these offsets, and stay"
                 screen.note(f"replaces rows {kept if asked.start else 'of all days'}")
             tell_done(screen, asked.steps)
-            try:
+            with telling(lambda: _left(control, asked)):
                 done = _published(control, asked, within, why, common, yes=yes)
-            except BackcastError as error:
-                error.hint = "; ".join(filter(None, (error.hint, _left(control, asked))))
-                raise
             if done is None:
-                screen.note(f"nothing was changed; {_left(control, asked)}")
+                screen.note(f"the table is as it was; {_left(control, asked)}")
                 return 0
             done = control.stream_replay_swap(name)
             screen.note(f"the stream goes on as the replay's query; its checkpoint before: {done.kept}")
@@ -81,8 +91,8 @@ def _left(control: ControlPlane, asked: FullReplay) -> str:
     from backcast.model.full_replay import STOPPED
 
     asked = control.stream_replay(asked.stream, asked.start, asked.from_offsets)
-    again = "starts it again as it was" if asked.has(STOPPED) and asked.resume else "forgets it"
-    return left(asked.stream, again, stands=asked.has(STOPPED))
+    instead = "starts the stream again as it was" if asked.has(STOPPED) and asked.resume else "forgets the replay"
+    return left(asked.stream, instead, stands=asked.has(STOPPED))
 
 
 def _published(
@@ -108,7 +118,7 @@ def _published(
             ends = ", ".join(f"{key}={value}" for key, value in sorted(found.ends.items()))
             work.screen.note(f"caught up with the stream at {ends}, batch {found.batch}")
         run_id = control.stream_replay_run(name) or _planned(control, work, asked, why)
-        if not yes and not answered(work, f"Run {run_id} and publish it?"):
+        if not yes and not answered(work.screen, f"Run {run_id} and publish it?"):
             return None
         publish_run(work, run_id)
         return control.stream_replay_step(name, PUBLISHED)
@@ -122,13 +132,16 @@ def _catch_up(work: Working, name: str, within: int) -> CaughtUp:
         work.screen.note(f"{_told(found.batch)}: {many(found.behind, 'record')} behind the stream")
         if found.behind <= within:
             return found
-        nearer = least is None or found.behind < least
-        least, tries = (found.behind, 0) if nearer else (least, tries + 1)
+        if least is None or found.behind < least * _NEARER:
+            least, tries = found.behind, 0
+        else:
+            tries += 1
         if tries >= _PATIENCE:
             raise Failed(
-                f"the replay comes no nearer to the stream than {least:,} records",
+                f"the replay comes no nearer to stream {name}: {many(least, 'record')} behind, and after"
+                f" {_PATIENCE} more slices {found.behind:,}; nothing was stopped",
                 hint="give it more cores, raise `most_per_trigger`, loosen `throttle`, or accept a longer stop:"
-                f" --within {found.behind}",
+                f" --within {max(least, found.behind)}",
             )
 
 
@@ -157,7 +170,7 @@ def _rehearsed(
         return True
     people = " and ".join(need.roles)
     work.screen.note(f"policy asks for {people}: the stream stands from its stop until they have agreed to the run")
-    return yes or answered(work, f"Stop stream {asked.stream} all the same?")
+    return yes or answered(work.screen, f"Stop stream {asked.stream} all the same?")
 
 
 def _planned(control: ControlPlane, work: Working, asked: FullReplay, why: WhyOptions) -> str:
