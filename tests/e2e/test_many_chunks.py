@@ -10,7 +10,10 @@ from backcast.cli.dispatch import dispatch
 from backcast.errors import ChunkFailed
 from backcast.model.pipeline import TableFormat
 from backcast.model.report import Progress
+from backcast.model.stage import recorded_stage
 from backcast.model.states import ChunkState, RunState
+from backcast.model.throttle import Work
+from backcast.run.brake import Brake
 from backcast.testing.shop import Shop
 
 WINDOW = ("2026-01-04", "2026-01-07")
@@ -83,7 +86,7 @@ def test_a_bad_chunk_is_found_by_halves_and_not_by_a_commit_for_each_of_the_othe
 
 
 def test_a_throttled_run_rests_between_its_jobs_and_goes_on_by_a_throttle_that_is_changed_meanwhile(
-    shop: Shop, lake_root: Path
+    shop: Shop, lake_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.configure(lake_root, chunks_per_job=1)
     config = shop.root / "backcast.yaml"
@@ -103,9 +106,16 @@ def test_a_throttled_run_rests_between_its_jobs_and_goes_on_by_a_throttle_that_i
             assert dispatch(typed) == 0
         rests.append((progress.message, progress.done))
 
+    works: list[Work] = []
+    after_a_job = Brake.after_a_job
+    monkeypatch.setattr(Brake, "after_a_job", lambda brake, work: (works.append(work), after_a_job(brake, work)))
     run = control.run(plan.run_id, on_progress=look)
     assert run.state is RunState.ACCEPTED
     assert rests[0] == ("rests 3,600 s", 1)
     assert set(rests[1:]) == {("rests 1 s", 2)}, "after the second of three, and not after the last"
     reader = control.world.reader()
+    history = control.world.target("revenue").history(recorded_stage(plan.run_id, reader.events(plan.run_id)))
+    written = [sum(file.size for file in commit.added) for commit in history]
+    assert [work.bytes for work in works] == written
+    assert min(written) > 0
     assert reader.run(plan.run_id).manifest_sha256 == plan.sha256 == reader.manifest(plan.run_id).sha256()

@@ -26,7 +26,7 @@ from backcast.model.throttle import BATCH_SECONDS, Behind, Throttle, Work
 from backcast.pacing import LiveLags
 from backcast.project.config import load_project
 from backcast.run.brake import LONGEST_SECONDS, LOOK_SECONDS, Brake
-from backcast.streams.driving import busiest
+from backcast.streams.driving import busiest, size_of
 from backcast.testing.samples import sample_manifest
 from backcast.testing.store_stream_contract import sample_batch
 from tests.unit.cli_screens import shown
@@ -132,9 +132,9 @@ def test_outside_its_hours_no_job_begins_and_it_says_until_when() -> None:
 
 def test_behind_its_hours_a_stream_is_waited_for_with_patience_of_its_own() -> None:
     """A night is longer than anybody waits for a stream: what was waited before counts for nothing."""
-    done = Braked(Throttle(hours="06:00-07:00", live_lag=50, streams=("live",)), behind(90))
+    done = Braked(Throttle(hours="23:00-00:05", live_lag=50, streams=("live",)), behind(90))
     done.brake().before_a_job()
-    assert done.clock.seconds == pytest.approx(6 * 3600 + LONGEST_SECONDS)
+    assert done.clock.seconds == pytest.approx(23 * 3600 + LONGEST_SECONDS)
 
 
 def test_no_more_jobs_commit_in_any_hour_than_may() -> None:
@@ -186,6 +186,13 @@ def test_what_a_batch_read_is_told_by_spark() -> None:
     assert busiest({"sources": [{**topic, "startOffset": {"orders": {"0": 150}}}]}) == 90, "the partition is new"
     assert busiest({"sources": [{**topic, "startOffset": None}]}) == 60
     assert busiest({"sources": [files]}) == 0
+
+
+def test_what_a_batch_wrote_is_told_by_its_files(tmp_path: Path) -> None:
+    for name, size in (("part-0.parquet", 300), ("part-1.parquet", 40), (".part-0.parquet.crc", 7), ("_SUCCESS", 5)):
+        (tmp_path / name).write_bytes(b"x" * size)
+    assert size_of(tmp_path) == 340
+    assert size_of(tmp_path / "nowhere") == 0
 
 
 def test_a_pause_is_kept_also_after_a_slow_job() -> None:
