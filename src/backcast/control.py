@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 
 from backcast import status as status_report
 from backcast.appending import appended_runs
-from backcast.approving import (
-    planner,
-    require_approval,
-    require_confirmation,
-    require_no_refusal,
-)
+from backcast.approving import planner, require_approval, require_confirmation, require_no_refusal
 from backcast.archiving import Archiving
 from backcast.attest.step import attest
 from backcast.beside import inputs_beside, open_beside
@@ -56,6 +51,7 @@ from backcast.verbs.missing import MissingVerbs
 from backcast.verbs.stream_backfilling import StreamBackfillVerbs
 from backcast.verbs.stream_recovering import StreamRecoveryVerbs
 from backcast.verbs.stream_replaying import StreamReplayVerbs
+from backcast.verbs.throttling import ThrottlingVerbs
 from backcast.verbs.topics import TopicVerbs
 from backcast.verbs.watching import WatchingVerbs
 
@@ -83,6 +79,7 @@ class ControlPlane(
     StreamBackfillVerbs,
     StreamRecoveryVerbs,
     StreamReplayVerbs,
+    ThrottlingVerbs,
     TopicVerbs,
     WatchingVerbs,
 ):
@@ -103,6 +100,7 @@ class ControlPlane(
         reader = world.reader()
         appends, policy = spec.settings.publish_mode is PublishMode.APPEND, world.policy()
         chosen = planned_with(world, request, spec)
+        settings = spec.settings.at_any_time() if request.takeover else spec.settings
         planning = Planning(
             spec=spec,
             target=world.target(spec.output.name),
@@ -110,7 +108,7 @@ class ControlPlane(
             transform=chosen.transform,
             engine=world.engine(),
             code=world.identity(spec.name),
-            settings=spec.settings.model_copy(update={"spark": world.result_settings()}),
+            settings=settings.model_copy(update={"spark": world.result_settings()}),
             memory=world.memory(),
             now=world.clock.now(),
             rate=status_report.recorded_rate(reader, spec.name),

@@ -22,7 +22,7 @@ from backcast.model.states import ChunkState, RunState
 from backcast.model.table import NetChange, PublishMode
 from backcast.model.verdict import Check, Consequence, Outcome
 from backcast.model.words import many
-from backcast.pacing import brake_of
+from backcast.pacing import brake_of_run
 from backcast.plan.pins import pin_inputs, read_windows
 from backcast.publish.decide import RestageNeeded
 from backcast.publish.job import PublishJob
@@ -282,10 +282,8 @@ class HeldRun:
             on_progress=self.on_progress,
             ended=world.ended,
         )
-        throttle = manifest.settings.throttle
-        if throttle is None:
-            return job
-        pace = brake_of(world, throttle, partial(still_working, job), partial(report, job))
+        planned = manifest.settings.throttle
+        pace = brake_of_run(world, self.run_id, planned, partial(still_working, job), partial(report, job))
         paced = transform_of(world, self.run_id, manifest, inputs, pace)
         return replace(job, pace=pace, compute=replace(job.compute, transform=paced))
 

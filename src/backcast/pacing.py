@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from backcast.errors import BackcastError, UnknownName
 from backcast.model.live import stream_lease
-from backcast.model.throttle import Behind
+from backcast.model.throttle import Behind, Throttle
+from backcast.model.throttled import changed_by
 from backcast.run.brake import Brake
 
 if TYPE_CHECKING:
     from backcast.model.stream import StreamSpec
-    from backcast.model.throttle import Throttle
+    from backcast.ports import RunReader
     from backcast.world import World
 
 _DEAF_SECONDS = 60.0
@@ -21,9 +23,37 @@ _DEAF_SECONDS = 60.0
 _LOOK_BACK = 20
 
 
-def brake_of(world: World, throttle: Throttle, still: Callable[[], object], say: Callable[[str], object]) -> Brake:
+def brake_of(
+    world: World, throttle: Callable[[], Throttle], still: Callable[[], object], say: Callable[[str], object]
+) -> Brake:
     """For one process. Asks nobody anything yet."""
     return Brake(throttle, LiveLags(world, say), world.clock, still, say)
+
+
+def brake_of_run(
+    world: World, run_id: str, planned: Throttle | None, still: Callable[[], object], say: Callable[[str], object]
+) -> Brake:
+    """By the throttle of the run as it is in force, and by what all its processes have done."""
+    store = world.store()
+    brake = brake_of(world, InForce(store.runs, run_id, planned or Throttle()), still, say)
+    brake.commits = partial(store.chunks.commits, run_id)
+    return brake
+
+
+@dataclass(slots=True)
+class InForce:
+    """Calling it tells the throttle of a run as it is now. It reads of the run's history what is new."""
+
+    runs: RunReader
+    run_id: str
+    throttle: Throttle
+    """As far as it has read."""
+    _seen: int = 0
+
+    def __call__(self) -> Throttle:
+        for event in self.runs.events(self.run_id, self._seen):
+            self.throttle, self._seen = changed_by(event, self.throttle), event.number
+        return self.throttle
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from backcast.model.replay import replayed
 from backcast.model.report import ChunkCounts, Restaged, Status
 from backcast.model.run import Event, Publication, Run, lease_name
 from backcast.model.states import ChunkState, RunState
+from backcast.model.throttled import throttled
 from backcast.model.topic_report import HandOver
 from backcast.model.watch import Watch, watch_of
 from backcast.model.words import many
@@ -22,6 +23,7 @@ from backcast.ports import Clock, RunReader
 
 _WORKING = (RunState.RUNNING, RunState.PUBLISHING, RunState.UNDOING, RunState.CANCELLING)
 _BEFORE_VERDICT = (RunState.PLANNED, RunState.APPROVED, RunState.STAGED)
+_COMPUTES = (RunState.PLANNED, RunState.APPROVED, RunState.RUNNING, RunState.FAILED)
 _LETTERS = {
     ChunkState.PENDING: ".",
     ChunkState.HELD: ":",
@@ -84,6 +86,7 @@ def status(reader: RunReader, run_id: str, now: datetime) -> Status:
         canary=seen,
         watch=watch,
         replayed=replayed(events),
+        throttled=throttled(run, manifest, events) if run.state in _COMPUTES else None,
         quarantined=sum(each.records for each in quarantined(run, events)),
         verdict=reader.verdict(run.run_id),
         publication=newest,

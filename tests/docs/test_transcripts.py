@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from backcast.testing.kafka import KafkaBroker
 
 FIRST = ("init", "doctor", "plan", "status", "run", "validate", "diff", "publish", "watch", "check", "gaps", "compare")
-THEN = ("list", "keys", "note", "evidence", "verify", "explain", "report", "undo", "logs", "gc", "cancel", "backfill")
+THEN = ("list", "keys", "note", "evidence", "verify", "explain", "report", "undo", "logs")
+LAST = ("gc", "throttle", "cancel", "backfill")
 TOURS = {
     "README": [ROOT / "README.md"],
-    "commands": [ROOT / "docs" / "commands" / f"{name}.md" for name in (*FIRST, *THEN)],
+    "commands": [ROOT / "docs" / "commands" / f"{name}.md" for name in (*FIRST, *THEN, *LAST)],
 }
 
 APPROVAL = [ROOT / "docs" / "commands" / f"{name}.md" for name in ("estimate", "approve", "reject", "request")]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backcast.model.states import RunState
+from backcast.testing.kafka_topics import wait_until
 from backcast.testing.postgres import PostgresServer
 from backcast.testing.shop import DAYS, Shop
 from tests.cheap import cheap
@@ -37,6 +38,7 @@ def answered(process: subprocess.Popen[str]) -> dict[str, object]:
 def test_a_detached_run_and_a_worker_share_its_chunks_on_a_postgresql_store(
     shop: Shop, lake_root: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each does one and rests, for an hour if nobody changed that."""
     monkeypatch.setenv(PASSWORD, postgres.password)
     shop.configure(lake_root, chunks_per_job=1)
     place = f"{postgres.host}:{postgres.port}/{postgres.database()}"
@@ -48,9 +50,12 @@ def test_a_detached_run_and_a_worker_share_its_chunks_on_a_postgresql_store(
     control = shop.open()
     with closing(control.world):
         run_id = control.plan(shop.request(*window)).run_id
+        control.throttle(run_id, pause_seconds=3600)
 
         assert answered(backcast(shop, "run", run_id, "--detach"))["run_id"] == run_id
         worker = backcast(shop, "worker", run_id)
+        wait_until(lambda: control.status(run_id).counts.staged == 2, "both have done one chunk", 240)
+        answered(backcast(shop, "throttle", run_id, "--pause", "none"))
         waited = answered(backcast(shop, "wait", run_id))
         assert answered(worker)["state"] == waited["state"] == RunState.ACCEPTED
         chunks = control.world.reader().chunks(run_id)

@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from backcast.cli.dispatch import dispatch
 from backcast.errors import ChunkFailed
 from backcast.model.pipeline import TableFormat
+from backcast.model.report import Progress
+from backcast.model.stage import recorded_stage
 from backcast.model.states import ChunkState, RunState
+from backcast.model.throttle import Work
+from backcast.run.brake import Brake
 from backcast.testing.shop import Shop
 
 WINDOW = ("2026-01-04", "2026-01-07")
@@ -80,17 +85,37 @@ def test_a_bad_chunk_is_found_by_halves_and_not_by_a_commit_for_each_of_the_othe
     assert sum(chunk.state is ChunkState.STAGED for chunk in control.world.reader().chunks(run_id)) == 63
 
 
-def test_a_throttled_run_rests_between_its_jobs_and_not_after_the_last(shop: Shop, lake_root: Path) -> None:
+def test_a_throttled_run_rests_between_its_jobs_and_goes_on_by_a_throttle_that_is_changed_meanwhile(
+    shop: Shop, lake_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop.configure(lake_root, chunks_per_job=1)
     config = shop.root / "backcast.yaml"
     config.write_text(
-        config.read_text().replace("    chunks_per_job: 1\n", "    chunks_per_job: 1\n    throttle: {pause: 1s}\n")
+        config.read_text().replace("    chunks_per_job: 1\n", "    chunks_per_job: 1\n    throttle: {pause: 1h}\n")
     )
     control = shop.open()
     plan = control.plan(shop.request(*WINDOW))
     assert plan.manifest.settings.throttle is not None
-    said: list[tuple[str, int]] = []
-    run = control.run(plan.run_id, on_progress=lambda progress: said.append((progress.message, progress.done or 0)))
+    rests: list[tuple[str, int]] = []
+
+    def look(progress: Progress) -> None:
+        if not progress.message.startswith("rests "):
+            return
+        if not rests:
+            typed = ["throttle", plan.run_id, "--pause", "1s", "--project", str(shop.root)]
+            assert dispatch(typed) == 0
+        rests.append((progress.message, progress.done))
+
+    works: list[Work] = []
+    after_a_job = Brake.after_a_job
+    monkeypatch.setattr(Brake, "after_a_job", lambda brake, work: (works.append(work), after_a_job(brake, work)))
+    run = control.run(plan.run_id, on_progress=look)
     assert run.state is RunState.ACCEPTED
-    rests = [done for message, done in said if message.startswith("rests ")]
-    assert set(rests) == {1, 2}, "after the first and the second of three"
+    assert rests[0] == ("rests 3,600 s", 1)
+    assert set(rests[1:]) == {("rests 1 s", 2)}, "after the second of three, and not after the last"
+    reader = control.world.reader()
+    history = control.world.target("revenue").history(recorded_stage(plan.run_id, reader.events(plan.run_id)))
+    written = [sum(file.size for file in commit.added) for commit in history]
+    assert [work.bytes for work in works] == written
+    assert min(written) > 0
+    assert reader.run(plan.run_id).manifest_sha256 == plan.sha256 == reader.manifest(plan.run_id).sha256()

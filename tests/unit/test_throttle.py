@@ -1,10 +1,10 @@
-"""A run that holds back: for a pace, for a pause, and for a live stream that has fallen behind."""
+"""A run that holds back: for a pace, a pause, its hours, its commits, and for a live stream that has fallen behind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ from backcast.model.throttle import BATCH_SECONDS, Behind, Throttle, Work
 from backcast.pacing import LiveLags
 from backcast.project.config import load_project
 from backcast.run.brake import LONGEST_SECONDS, LOOK_SECONDS, Brake
-from backcast.streams.driving import busiest
+from backcast.streams.driving import busiest, size_of
 from backcast.testing.samples import sample_manifest
 from backcast.testing.store_stream_contract import sample_batch
 from tests.unit.cli_screens import shown
@@ -51,7 +51,7 @@ class Watch:
     seconds: float = 0.0
 
     def now(self) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC)
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
 
     def monotonic(self) -> float:
         return self.seconds
@@ -71,7 +71,7 @@ class Braked:
     said: list[str] = field(default_factory=list)
 
     def brake(self) -> Brake:
-        return Brake(self.throttle, lambda _: next(self.found), self.clock, lambda: None, self.said.append)
+        return Brake(lambda: self.throttle, lambda _: next(self.found), self.clock, lambda: None, self.said.append)
 
 
 def behind(*records: int) -> Iterator[Behind]:
@@ -116,6 +116,55 @@ def test_no_partition_is_read_faster_than_its_pace() -> None:
     assert read_by_partition(ranges) == {0: 20, 1: 1}, "what chunks of one job share is read once"
 
 
+def test_a_job_that_wrote_more_bytes_than_a_minute_may_have_rests_until_that_is_kept() -> None:
+    throttle = Throttle(bytes_per_minute=6_000, rows_per_second=1_000)
+    assert throttle.rest(Work(10, 4.0, bytes=1_500)) == pytest.approx(11.0)
+    assert throttle.rest(Work(10, 40.0, bytes=1_500)) == 0
+    assert Throttle().rest(Work(10, 4.0, bytes=10**12)) == 0
+
+
+def test_outside_its_hours_no_job_begins_and_it_says_until_when() -> None:
+    done = Braked(Throttle(hours="00:01-23:59"))
+    done.brake().before_a_job()
+    assert done.clock.seconds == pytest.approx(60)
+    assert done.said[0] == "rests until 2026-01-01 00:01 UTC: jobs begin at 00:01-23:59 UTC only"
+
+
+def test_behind_its_hours_a_stream_is_waited_for_with_patience_of_its_own() -> None:
+    """A night is longer than anybody waits for a stream: what was waited before counts for nothing."""
+    done = Braked(Throttle(hours="23:00-00:05", live_lag=50, streams=("live",)), behind(90))
+    done.brake().before_a_job()
+    assert done.clock.seconds == pytest.approx(23 * 3600 + LONGEST_SECONDS)
+
+
+def test_no_more_jobs_commit_in_any_hour_than_may() -> None:
+    done = Braked(Throttle(commits_per_hour=2))
+    brake, start = done.brake(), done.clock.now()
+    ago = [start - timedelta(minutes=each) for each in (10, 59, 59.5)]
+    brake.commits = lambda: [each for each in ago if each > done.clock.now() - timedelta(hours=1)]
+    brake.before_a_job()
+    assert done.clock.seconds == pytest.approx(60)
+    assert done.said[0] == "rests until 2026-01-01 00:01 UTC: 2 commits in an hour"
+
+
+def test_a_throttle_that_is_changed_holds_at_once_also_while_it_rests() -> None:
+    done = Braked(Throttle(pause_seconds=1_000))
+    brake = done.brake()
+    brake.after_a_job(Work(10, 1.0))
+
+    def still() -> None:
+        if done.clock.seconds >= 3:
+            done.throttle = Throttle(pause_seconds=5, hours="00:00-00:30")
+
+    brake.still = still
+    brake.before_a_job()
+    assert done.clock.seconds == pytest.approx(5)
+    done.throttle = Throttle(hours="00:30-01:00")
+    brake.before_a_job()
+    assert done.clock.seconds == pytest.approx(6), "the rest of the job before is over, and hours are looked at again"
+    assert done.said[-1] == "rests until 2026-01-01 00:30 UTC: jobs begin at 00:30-01:00 UTC only"
+
+
 def test_a_batch_of_a_paced_query_is_what_the_pace_gives_in_a_few_seconds() -> None:
     def partitions() -> int:
         return 4
@@ -137,6 +186,13 @@ def test_what_a_batch_read_is_told_by_spark() -> None:
     assert busiest({"sources": [{**topic, "startOffset": {"orders": {"0": 150}}}]}) == 90, "the partition is new"
     assert busiest({"sources": [{**topic, "startOffset": None}]}) == 60
     assert busiest({"sources": [files]}) == 0
+
+
+def test_what_a_batch_wrote_is_told_by_its_files(tmp_path: Path) -> None:
+    for name, size in (("part-0.parquet", 300), ("part-1.parquet", 40), (".part-0.parquet.crc", 7), ("_SUCCESS", 5)):
+        (tmp_path / name).write_bytes(b"x" * size)
+    assert size_of(tmp_path) == 340
+    assert size_of(tmp_path / "nowhere") == 0
 
 
 def test_a_pause_is_kept_also_after_a_slow_job() -> None:

@@ -30,6 +30,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "wait": "Wait until a run is done or needs a person.",
         "logs": "Print the recorded events of a run.",
         "retry": "Put failed chunks back and run again.",
+        "throttle": "Show what holds a run back, or change it while it is under way.",
         "cancel": "Give a run up and drop its stage; the table stays as it is.",
         "gc": "Drop stages and tags that no run needs any more.",
     },

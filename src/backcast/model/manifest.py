@@ -146,6 +146,10 @@ class Settings(Document):
         deletes = () if self.deletes is None else (Column(name=self.deletes, type="boolean", nullable=True),)
         return columns + deletes
 
+    def at_any_time(self) -> Settings:
+        """For a run for which a stream stands."""
+        return self.model_copy(update={"throttle": self.throttle and self.throttle.at_any_time()})
+
     @property
     def merging(self) -> Merging | None:
         """How rows meet those with the same key; None unless the stage is merged."""

@@ -13,6 +13,7 @@ from backcast.model.manifest import Manifest
 from backcast.model.replay import Replayed
 from backcast.model.request import Request
 from backcast.model.run import Chunk, Lease, Publication, Run
+from backcast.model.throttled import Throttled
 from backcast.model.verdict import Verdict
 from backcast.model.watch import Watch
 
@@ -91,6 +92,8 @@ class Status(Document):
     """How its replay of a stream went, once that has ended."""
     quarantined: int = 0
     """Records that it set aside."""
+    throttled: Throttled | None = None
+    """What holds it back, as long as it has chunks to compute."""
     approvals: Approvals | None = None
     """Who has agreed, where somebody must."""
     verdict: Verdict | None

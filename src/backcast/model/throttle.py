@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from pydantic import AfterValidator, Field
+
 from backcast.model.document import Document, later
+from backcast.model.hours import written
+from backcast.model.words import many
 
 BATCH_SECONDS = 10
 """A batch of a query that keeps a pace takes what the pace gives in so many seconds, not more."""
@@ -19,6 +23,8 @@ class Work:
     seconds: float
     busiest: int = 0
     """Offsets that it read of the partition of a topic of which it read most."""
+    bytes: int = 0
+    """Of the files that it wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +40,40 @@ class Behind:
     """Why it may be more by now: nobody could be asked."""
 
 
-class Throttle(Document):
-    """Limits of each process that works on a run. They change when rows are computed, never which."""
+_Positive = Annotated[int, Field(ge=1)]
 
-    rows_per_second: int | None = None
-    per_partition: Annotated[int | None, later(None)] = None
+
+class Throttle(Document):
+    """Limits of each process that works on a run, or of all of them together. They change when rows are computed, never
+    which.
+    """
+
+    rows_per_second: _Positive | None = None
+    per_partition: Annotated[_Positive | None, later(None)] = None
     """Records a second that are read of any partition of a topic: what the broker that leads it has to give."""
-    pause_seconds: int = 0
+    bytes_per_minute: Annotated[_Positive | None, later(None)] = None
+    """Of the files that jobs write."""
+    commits_per_hour: Annotated[_Positive | None, later(None)] = None
+    """Jobs of the run that commit to its stage in any hour, whatever processes take part."""
+    parallel_jobs: Annotated[_Positive | None, later(None)] = None
+    """Jobs of the run that are at work at the same time, whatever processes take part."""
+    pause_seconds: Annotated[int, Field(ge=0)] = 0
     """At least so long between two jobs."""
-    live_lag: int | None = None
+    hours: Annotated[Annotated[str, AfterValidator(written)] | None, later(None)] = None
+    """Outside of them no job begins: `22:00-06:00 Europe/Berlin`."""
+    live_lag: Annotated[int, Field(ge=0)] | None = None
     """Records that a live stream may be behind; no job begins while one of them is further behind."""
     streams: tuple[str, ...] = ()
     """Those that write to the same table."""
 
     def rest(self, work: Work) -> float:
         """How long to wait after a job, from its end on."""
-        paces = ((work.rows, self.rows_per_second), (work.busiest, self.per_partition))
+        bytes_per_second = None if self.bytes_per_minute is None else self.bytes_per_minute / 60
+        paces = (
+            (work.rows, self.rows_per_second),
+            (work.busiest, self.per_partition),
+            (work.bytes, bytes_per_second),
+        )
         due = (amount / pace - work.seconds for amount, pace in paces if pace is not None)
         return max(float(self.pause_seconds), *due, 0.0)
 
@@ -58,6 +82,10 @@ class Throttle(Document):
         paces = (self.rows_per_second, None if self.per_partition is None else self.per_partition * partitions)
         return min((each * BATCH_SECONDS for each in paces if each is not None), default=None)
 
+    def at_any_time(self) -> Throttle:
+        """Without its hours: while a stream stands, nobody waits for the night."""
+        return self.model_copy(update={"hours": None})
+
     def told(self) -> str:
         """For people: `at most 50,000 rows a second, 5 s between jobs, ...`."""
         parts = []
@@ -65,6 +93,14 @@ class Throttle(Document):
             parts.append(f"at most {self.rows_per_second:,} rows a second")
         if self.per_partition is not None:
             parts.append(f"at most {self.per_partition:,} records a second of a partition")
+        if self.bytes_per_minute is not None:
+            parts.append(f"at most {self.bytes_per_minute:,} bytes a minute")
+        if self.commits_per_hour is not None:
+            parts.append(f"at most {many(self.commits_per_hour, 'commit')} to the stage in an hour")
+        if self.parallel_jobs is not None:
+            parts.append(f"at most {many(self.parallel_jobs, 'job')} at once")
+        if self.hours is not None:
+            parts.append(f"jobs begin at {self.hours} only")
         if self.pause_seconds:
             parts.append(f"{self.pause_seconds:,} s between jobs")
         if self.live_lag is not None:

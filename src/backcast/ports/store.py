@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from backcast.model.manifest import Manifest
     from backcast.model.run import Chunk, Effect, Event, Holder, Lease, Publication, Run, StageRecord
     from backcast.model.states import EffectState, RunState
+    from backcast.model.throttle import Throttle
     from backcast.model.verdict import Verdict
     from backcast.ports.streams import StreamStore
 
@@ -82,11 +85,14 @@ class RunStore(RunReader, Protocol):
 class ChunkLedger(Protocol):
     """Claims and outcomes of chunks."""
 
-    def claim(self, run_id: str, lease: Lease, limit: int) -> list[Chunk]:
+    def claim(self, run_id: str, lease: Lease, limit: int, throttle: Throttle | None = None) -> list[Chunk]:
         """Up to `limit` neighbouring pending chunks, set running under a fresh fencing token.
 
-        Empty when none is pending.
+        Empty when none is pending, or when the run has as many jobs as the throttle allows.
         """
+
+    def commits(self, run_id: str) -> list[datetime]:
+        """When jobs of the run committed to its stage in the last hour, newest first."""
 
     def release_lost(self, run_id: str) -> int:
         """Put chunks whose claimant's lease has ended back to pending; how many are pending or running after that.

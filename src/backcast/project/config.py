@@ -143,7 +143,7 @@ class Project:
                 chunks_per_job=config.chunks_per_job,
                 throttle=None
                 if config.throttle is None
-                else config.throttle.throttle(self._streams_into(output.table)),
+                else config.throttle.throttle(self._streams_into(output.table), output.time.zone),
                 key=output.key,
                 version=output.version if config.publish.mode is PublishMode.MERGE else None,
                 deletes=config.publish.deletes,

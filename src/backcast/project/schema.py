@@ -21,6 +21,7 @@ from pydantic import (
 from backcast.model.calendar import Week
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.document import Document, later
+from backcast.model.hours import Hours
 from backcast.model.manifest import LivePolicy, OnFailure
 from backcast.model.pipeline import Cut
 from backcast.model.table import PublishMode
@@ -231,18 +232,31 @@ class ValidationConfig(Document):
     recompute: Annotated[int, Field(ge=0, le=100)] = 0
 
 
+def _hours(text: str) -> str:
+    Hours.parse(text)
+    return text
+
+
 class ThrottleConfig(Document):
     """How a run holds back beside what is live."""
 
     rows_per_second: Annotated[int, Field(ge=1)] | None = None
     per_partition: Annotated[Annotated[int, Field(ge=1)] | None, later(None)] = None
     pause: Duration = timedelta()
+    bytes_per_minute: Annotated[Annotated[int, Field(ge=1)] | None, later(None)] = None
+    commits_per_hour: Annotated[Annotated[int, Field(ge=1)] | None, later(None)] = None
+    parallel_jobs: Annotated[Annotated[int, Field(ge=1)] | None, later(None)] = None
+    hours: Annotated[Annotated[str, AfterValidator(_hours)] | None, later(None)] = None
     live_lag: Annotated[int, Field(ge=0)] | None = None
 
-    def throttle(self, streams: tuple[str, ...]) -> Throttle:
+    def throttle(self, streams: tuple[str, ...], zone: str) -> Throttle:
         return Throttle(
             rows_per_second=self.rows_per_second,
             per_partition=self.per_partition,
+            bytes_per_minute=self.bytes_per_minute,
+            commits_per_hour=self.commits_per_hour,
+            parallel_jobs=self.parallel_jobs,
+            hours=None if self.hours is None else str(Hours.parse(self.hours, zone)),
             pause_seconds=int(self.pause.total_seconds()),
             live_lag=self.live_lag,
             streams=streams,
@@ -288,6 +302,10 @@ class PipelineConfig(Document):
             raise ValueError("expected exactly one of transform (module:function) and sql (a file)")
         if self.validation.recompute and self.publish.mode is PublishMode.MERGE:
             raise ValueError("recompute compares the rows of a chunk, and a merge mixes them with others: leave it out")
+        if self.throttle is not None and self.throttle.hours is not None and self.publish.live is LivePolicy.FREEZE:
+            raise ValueError(
+                "throttle.hours would keep streams waiting, too (publish.live: freeze): leave one of them out"
+            )
         names = [name.lower() for name in self.inputs]
         if len(set(names)) != len(names):
             raise ValueError("inputs differ only in upper and lower case, which SQL does not tell apart")

@@ -47,16 +47,17 @@ def stage_pending(job: RunJob, stage: Stage, as_long_as: Callable[[], bool] = la
             job.pace.before_a_job()
         stop_unless_running(job)
         stop_over_budget(job)
-        claimed = job.store.chunks.claim(job.run.run_id, job.lease.check(), limit)
+        throttle = None if job.pace is None else job.pace.in_force()
+        claimed = job.store.chunks.claim(job.run.run_id, job.lease.check(), limit, throttle)
         if not claimed:
             return
         point("chunk.after-claim")
         names, started = [chunk.chunk_id for chunk in claimed], job.clock.monotonic()
         try:
             with within_budget(job):
-                done = _stage_group(job, stage, claimed, [plans[name] for name in names])
+                work = _stage_group(job, stage, claimed, [plans[name] for name in names])
             if job.pace is not None:
-                job.pace.after_a_job(Work(done.digest.rows, done.seconds, _busiest(job, names)))
+                job.pace.after_a_job(work)
             limit = min(group, limit * 2)
         except (LeaseHeld, StateConflict, SparkFailed, OutcomeUnknown, Unavailable):
             raise
@@ -94,7 +95,7 @@ def stop_unless_running(job: RunJob) -> None:
         raise StateConflict(f"run {job.run.run_id} became {state} while chunks were staged; this process stops")
 
 
-def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[ChunkPlan]) -> StageRecord:
+def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[ChunkPlan]) -> Work:
     started = job.clock.monotonic()
     token = claimed[0].token or 0
     predicate = joined(plans)
@@ -130,7 +131,8 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
     job.store.chunks.staged(record, counts, job.lease.check())
     point("chunk.after-record")
     job.store.effects.end(effect, EffectState.LANDED, version=commit.version)
-    return record
+    size = sum(file.size for file in commit.added)
+    return Work(record.digest.rows, record.seconds, _busiest(job, list(chunk_ids)), size)
 
 
 def still_working(job: RunJob) -> None:

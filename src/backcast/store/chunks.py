@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select, update
 
@@ -10,7 +11,8 @@ from backcast.errors import StateConflict, UnknownName
 from backcast.model.canary import CHOSEN
 from backcast.model.run import Chunk, Lease, StageRecord, lease_name, worker_lease_name
 from backcast.model.states import ChunkState, RunState
-from backcast.store import events, leases, reader
+from backcast.model.throttle import Throttle
+from backcast.store import events, jobs, leases, reader
 from backcast.store.dialect import StoreNow
 from backcast.store.engine import Database, fields, now
 from backcast.store.schema import chunks, stage_records
@@ -38,7 +40,7 @@ class SqlChunks:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def claim(self, run_id: str, lease: Lease, limit: int) -> list[Chunk]:
+    def claim(self, run_id: str, lease: Lease, limit: int, throttle: Throttle | None = None) -> list[Chunk]:
         """Also refuses when the run is no longer running, so that a cancelled run stops at its next claim."""
         with self._database.write() as connection:
             _fence(connection, run_id, lease)
@@ -50,7 +52,13 @@ class SqlChunks:
                     run_id=run_id,
                     state=run.state.value,
                 )
+            if throttle is not None and jobs.is_full(connection, run_id, throttle):
+                return []
             return _claim(connection, run_id, lease, limit)
+
+    def commits(self, run_id: str) -> list[datetime]:
+        with self._database.read() as connection:
+            return sorted(jobs.committed(connection, run_id).values(), reverse=True)
 
     def release_lost(self, run_id: str) -> int:
         with self._database.write() as connection:

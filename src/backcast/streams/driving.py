@@ -32,7 +32,7 @@ def drive(rows: DataFrame, checkpoint: Path, spool: Path, enough: Callable[[int]
     """
     from pyspark.errors import StreamingQueryException
 
-    batches = None if pace is None else _Paced(pace)
+    batches = None if pace is None else _Paced(pace, spool)
     stopped: list[BackcastError] = []
 
     def write(frame: DataFrame, batch: int) -> None:
@@ -67,6 +67,7 @@ class _Paced:
     """Tells a pace what each batch has read, by Spark's own numbers, and lets it hold back the next one."""
 
     pace: Pace
+    spool: Path
     query: StreamingQuery | None = None
     _batch: int = -1
     _begun: float = 0.0
@@ -82,12 +83,17 @@ class _Paced:
             return
         told = next((each for each in reversed(self._told()) if each["batchId"] == self._batch), None)
         if told is not None and told["numInputRows"]:
-            seconds = time.monotonic() - self._begun
-            self.pace.after_a_job(Work(int(told["numInputRows"]), seconds, busiest(told)))
+            seconds, wrote = time.monotonic() - self._begun, size_of(self.spool / str(self._batch))
+            self.pace.after_a_job(Work(int(told["numInputRows"]), seconds, busiest(told), wrote))
         self._batch = -1
 
     def _told(self) -> list[dict[str, Any]]:
         return [] if self.query is None else [json.loads(each.json) for each in self.query.recentProgress]
+
+
+def size_of(folder: Path) -> int:
+    """Of the files with rows that Spark wrote there."""
+    return sum(each.stat().st_size for each in folder.glob("*.parquet"))
 
 
 def busiest(told: dict[str, Any]) -> int:

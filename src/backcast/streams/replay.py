@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from backcast.faults import point
 from backcast.model.replay import Replayed
 from backcast.model.throttle import Work
-from backcast.streams.driving import drive
+from backcast.streams.driving import drive, size_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -108,7 +108,8 @@ class Replay:
         started = time.monotonic()
         self.order(unfinished)
         if self.pace is not None and self.ordering is not None:
-            self.pace.after_a_job(replace(self.ordering, seconds=time.monotonic() - started))
+            took = time.monotonic() - started
+            self.pace.after_a_job(replace(self.ordering, seconds=took, bytes=size_of(unfinished)))
         point("replay.after-order")
         unfinished.rename(self.records)
 

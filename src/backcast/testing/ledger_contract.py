@@ -10,7 +10,8 @@ import pytest
 from backcast.errors import InvalidRequest, LeaseHeld, StateConflict, UnknownName
 from backcast.model.digest import Digest
 from backcast.model.run import Chunk, Lease, StageRecord, lease_name, worker_lease_name
-from backcast.model.states import ChunkState, RunState
+from backcast.model.states import ChunkState, EffectState, RunState
+from backcast.model.throttle import Throttle
 from backcast.testing import store_workers as workers
 from backcast.testing.samples import sample_holder, sample_manifest
 
@@ -60,6 +61,35 @@ class LedgerContract:
         assert store.runs.events(run_id)[-1].data == {"chunks": ["2025-01-02", "2025-01-04"]}
         assert store.chunks.release(run_id, lease) == 3
         assert [chunk.ordinal for chunk in store.chunks.claim(run_id, lease, 9)] == [0]
+
+    def test_no_more_jobs_are_at_work_than_the_throttle_allows(self, store: SqlStore) -> None:
+        run_id, lease = running(store, 6)
+        one, two = Throttle(parallel_jobs=1), Throttle(parallel_jobs=2)
+        first = store.chunks.claim(run_id, lease, 2, one)
+        assert len(first) == 2, "chunks of one job count as one"
+        assert store.chunks.claim(run_id, lease, 2, one) == []
+        assert len(store.chunks.claim(run_id, lease, 2, two)) == 2
+        assert store.chunks.claim(run_id, lease, 2, two) == []
+        store.chunks.staged(record_of(first), {}, lease)
+        assert len(store.chunks.claim(run_id, lease, 2, two)) == 2
+
+    def test_jobs_at_work_and_those_of_the_last_hour_are_no_more_than_may_commit(self, store: SqlStore) -> None:
+        """A commit counts also after its chunks were put back, or when its process died before it told the outcome."""
+        run_id, lease = running(store, 6)
+        most = Throttle(commits_per_hour=3)
+        (landed,), (alone,) = store.chunks.claim(run_id, lease, 1, most), store.chunks.claim(run_id, lease, 1, most)
+        store.chunks.staged(record_of([alone]), {}, lease)
+        effect = store.effects.begin(run_id, "stage.write", str(landed.token))
+        store.chunks.staged(record_of([landed]), {}, lease)
+        store.effects.end(effect, EffectState.LANDED)
+        store.chunks.reset(run_id, [landed.chunk_id], lease)
+        failed = store.effects.begin(run_id, "stage.write", "4711")
+        store.effects.end(failed, EffectState.NOT_LANDED)
+        assert len(store.chunks.commits(run_id)) == 2
+        assert store.chunks.commits(run_id) == sorted(store.chunks.commits(run_id), reverse=True)
+        assert len(store.chunks.claim(run_id, lease, 1, most)) == 1
+        assert store.chunks.claim(run_id, lease, 1, most) == [], "one is at work, and will commit"
+        assert len(store.chunks.claim(run_id, lease, 1, Throttle(commits_per_hour=4))) == 1
 
     def test_a_claim_is_written_down_with_a_token_of_its_own(self, store: SqlStore) -> None:
         run_id, lease = running(store, 4)

@@ -111,7 +111,7 @@ class StreamReplayVerbs(StreamingVerbs):
     def _slice(self, name: str, on_progress: OnProgress, *, within: int, last: bool) -> CaughtUp:
         spec, there = self.world.stream(name), self._under_way(name)
         full, live = self.world.replaying(name).full, self.world.store().streams.stream(name)
-        query, since = full.catch_up(self._pace(spec, on_progress)), self._since(spec, there)
+        query, since = full.catch_up(self._pace(spec, on_progress, last=last)), self._since(spec, there)
         begun = query.query_id() == there.query_id
         full.refuse_other_log("" if live is None else live.topic_id, query.starts() if begun else there.offsets)
         newest = self._newest(spec, probe=last)
@@ -246,7 +246,7 @@ class StreamReplayVerbs(StreamingVerbs):
         refuse_giving_up(there, state)
         return state
 
-    def _pace(self, spec: StreamSpec, on_progress: OnProgress) -> Pace | None:
+    def _pace(self, spec: StreamSpec, on_progress: OnProgress, *, last: bool) -> Pace | None:
         throttle, name = spec.pipeline.settings.throttle, spec.name
         if throttle is None:
             return None
@@ -254,7 +254,9 @@ class StreamReplayVerbs(StreamingVerbs):
         def say(message: str) -> None:
             on_progress(Progress(step="replay", message=message))
 
-        return brake_of(self.world, throttle, lambda: self._under_way(name), say)
+        # The last slice is read while the stream stands.
+        limits = throttle.at_any_time() if last else throttle
+        return brake_of(self.world, lambda: limits, lambda: self._under_way(name), say)
 
     def _newest(self, spec: StreamSpec, *, probe: bool = False) -> Ranges:
         """What the newest batch of the stream read: on record, or in the table, which may have one that died before."""

@@ -22,6 +22,7 @@ from backcast.cli.render.layout import (
 )
 from backcast.cli.render.plan import change_lines, hand_over_text, live_rows_sentence, why_lines
 from backcast.cli.render.strip import ChunkStrip
+from backcast.cli.render.throttle import throttle_lines
 from backcast.cli.render.verdict import failures
 from backcast.cli.render.watch import watched
 from backcast.cli.render.words import ago, count, duration, moment, number, rate, remaining, time_of_day
@@ -66,6 +67,7 @@ def render_status(status: Status, now: datetime) -> RenderableType:
                 ("change", change_lines(status.manifest)),
                 ("chunks", _chunks(status)),
                 ("at work", _at_work(status)),
+                ("throttle", throttle_lines(status.throttled, now)),
                 ("restaged", _restaged(status)),
                 ("replay", _replayed(status)),
                 ("set aside", _set_aside(status)),
