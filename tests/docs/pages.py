@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -43,6 +44,18 @@ def typed_on(page: Path, *languages: str) -> list[Typed]:
         for start, end in pairwise([*starts, len(lines)]):
             found.append(Typed(name_of(page), first + start, lines[start][2:], tuple(lines[start + 1 : end])))
     return found
+
+
+def runbooks(*names: str) -> list[Path]:
+    return [ROOT / "docs" / "runbooks" / f"{name}.md" for name in names]
+
+
+def files_on(page: Path) -> dict[str, str]:
+    """Name to text of every file that the page shows: blocks whose first line is `# name`. The first one counts."""
+    bodies = (dedent(block["body"]) for block in _FENCE.finditer(page.read_text(encoding="utf-8")))
+    named = (re.match(r"# ([\w/.-]+\.\w+)\n", body) for body in bodies)
+    found = [(name[1], name.string[name.end() :]) for name in named if name]
+    return dict(reversed(found))
 
 
 def links_of(page: Path) -> list[str]:

@@ -7,6 +7,8 @@ import os
 import re
 import runpy
 import shlex
+import shutil
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 from backcast.cli.app import main
 from backcast.demo.shell import in_process
 from backcast.project.api import open_project
-from tests.docs.pages import Typed
+from tests.docs.pages import Typed, files_on, typed_on
 
 if TYPE_CHECKING:
     from backcast.control import ControlPlane
@@ -30,6 +32,7 @@ _VARIABLE = [
     (re.compile(r"\b[\w.-]+@[\w.-]+\b"), "ACCOUNT"),
     (re.compile(r"\bevent \d+\b|\b\d+ events\b"), "EVENTS"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\dZ| UTC)"), "TIME"),
+    (re.compile(r"(?<!\d )\b\d\d:\d\d:\d\d UTC"), "TIME"),
     (re.compile(r"\b(now|\d+ (s|min|h) ago)\b"), "AGO"),
     (re.compile(r"\b\d+ days( \d+ h)? left\b"), "LEFT"),
     (re.compile(r"\b\d{13,}\b"), "VERSION"),
@@ -63,6 +66,11 @@ class Shell:
         self.control = open_project(self.folder)
         return self.control
 
+    def write_files(self, page: Path) -> None:
+        """Those that the page shows."""
+        for name, text in files_on(page).items():
+            (self.folder / name).write_text(text)
+
     def follow(self, typed: Typed) -> None:
         """Raises Differs when a shown line does not come out, or the command fails and the page does not say so."""
         out = self._answer(shlex.split(typed.command), typed)
@@ -80,8 +88,12 @@ class Shell:
             case ["rm", name]:
                 (self.folder / name).unlink()
                 return ""
-            case ["python", script]:
-                return self._printed(lambda: runpy.run_path(script, run_name="__main__"))
+            case ["cp", source, target]:
+                shutil.copy(self.folder / source, self.folder / target)
+                self.code = 0
+                return ""
+            case ["python", script, *arguments]:
+                return self._printed(lambda: self._script(script, arguments))
             case ["backcast", *arguments]:
                 return self._printed(lambda: self._command([self._real(word) for word in arguments]))
         raise Differs(f"{typed}: nobody knows how to type {typed.command!r}")
@@ -98,6 +110,14 @@ class Shell:
         except SystemExit as ended:
             self.code = int(ended.code or 0)
 
+    def _script(self, script: str, arguments: list[str]) -> None:
+        self.code, before = 0, sys.argv
+        sys.argv = [script, *arguments]
+        try:
+            runpy.run_path(script, run_name="__main__")
+        finally:
+            sys.argv = before
+
     def _real(self, word: str) -> str:
         """A run that a page names for the first time is the newest one."""
         if _RUN.fullmatch(word) and self.control is not None:
@@ -113,6 +133,16 @@ class Shell:
         finally:
             os.chdir(before)
         return text.getvalue()
+
+
+def follow(shell: Shell, pages: list[Path]) -> None:
+    for page in pages:
+        examples = typed_on(page, "console")
+        assert examples, page
+        for position, typed in enumerate(examples):
+            shell.follow(typed)
+            says_why = [each.command for each in examples[position + 1 : position + 2]] == ["echo $?"]
+            assert shell.code == 0 or says_why or typed.command == "echo $?", f"{typed} ends with {shell.code}"
 
 
 def first_missing(shown: str, out: str) -> str:

@@ -46,6 +46,16 @@ def test_a_scenario_without_a_command_would_be_found() -> None:
     assert len(rows) == len(ROWS) > 40
 
 
+def test_every_page_with_a_console_block_is_typed_and_every_runbook_is_one_of_them_and_on_both_lists() -> None:
+    transcripts = (ROOT / "tests/docs/test_transcripts.py").read_text()
+    typed = {page.stem for page in PAGES if typed_on(page, "console")}
+    assert [name for name in sorted(typed) if not re.search(rf'"{name}(\.md)?"', transcripts)] == []
+    names = {path.stem for path in (DOCS / "runbooks").glob("*.md")}
+    assert names - typed == set()
+    for page in (DOCS / "index.md", DOCS / "scenarios.md"):
+        assert [name for name in sorted(names) if f"runbooks/{name}.md" not in links_of(page)] == [], name_of(page)
+
+
 def test_a_command_that_does_not_exist_would_be_found() -> None:
     with pytest.raises(Exception, match="--nowhere"):
         parsed(Typed("none", 1, "backcast plan daily --on 2026-01-05 --nowhere", ()))

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from backcast.testing.kafka_records import Record
 from tests.cheap import cheap
-from tests.docs import replay_shop, stream_shop
-from tests.docs.pages import ROOT, typed_on
-from tests.docs.replay import Shell, first_missing
+from tests.docs import files_shop, replay_shop, stream_shop, window_shop
+from tests.docs.pages import ROOT, files_on, runbooks
+from tests.docs.replay import Shell, first_missing, follow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from backcast.spark.settings import SessionSettings
     from backcast.testing.kafka import KafkaBroker
+    from backcast.testing.postgres import PostgresServer
 
 FIRST = ("init", "doctor", "plan", "status", "run", "validate", "diff", "publish", "watch", "check", "gaps", "compare")
 THEN = ("list", "keys", "note", "evidence", "verify", "explain", "report", "undo", "logs")
@@ -30,26 +27,6 @@ TOURS = {
 }
 
 APPROVAL = [ROOT / "docs" / "commands" / f"{name}.md" for name in ("estimate", "approve", "reject", "request")]
-
-
-@pytest.fixture
-def shell(
-    tmp_path: Path,
-    spark: SparkSession,
-    spark_settings: SessionSettings,
-    lake_root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Shell]:
-    """An empty folder. The project's catalog is that of the shared session, so that no second Spark has to start."""
-    monkeypatch.setenv("BACKCAST__CATALOGS__LAKE__URI", f"jdbc:sqlite:{lake_root}/catalog.db")
-    monkeypatch.setenv("BACKCAST__CATALOGS__LAKE__WAREHOUSE", spark_settings.catalogs["lake"]["warehouse"])
-    monkeypatch.setenv("LOGNAME", "ana")
-    monkeypatch.setenv("COLUMNS", "80")
-    for table in ("daily", "events", "shops"):
-        spark.sql(f"DROP TABLE IF EXISTS lake.shop.{table} PURGE")
-    shell = Shell(tmp_path)
-    yield shell
-    shell.close()
 
 
 @pytest.mark.parametrize("tour", TOURS)
@@ -68,8 +45,7 @@ def test_so_do_those_of_a_project_with_the_policy_of_the_guide(shell: Shell, mon
     monkeypatch.setattr("backcast.project.people.os_user", lambda: "ana")
     monkeypatch.setattr("backcast.project.people.login_user", lambda: "ana")
     follow(shell, [ROOT / "docs" / "commands" / "init.md"])
-    guide = (ROOT / "docs" / "approval.md").read_text()
-    files = dict(re.findall(r"```yaml\n# (\S+)\n(.*?)```", guide, re.DOTALL)[::-1])
+    files = files_on(ROOT / "docs" / "approval.md")
     (shell.folder / "requests").mkdir()
     (shell.folder / "requests/2026-january.yaml").write_text(files["requests/2026-january.yaml"])
     config = shell.folder / "backcast.yaml"
@@ -83,8 +59,7 @@ def test_so_do_those_about_the_checkpoint_of_a_stream(
 ) -> None:
     """The stream and the project are those that the page shows; it is a minute of orders every twelve records."""
     page = ROOT / "docs" / "commands" / "checkpoint.md"
-    for name, body in re.findall(r"```\w+\n# (\S+\.\w+)\n(.*?)```", page.read_text(), re.DOTALL):
-        (shell.folder / name).write_text(body)
+    shell.write_files(page)
     (shell.folder / "models").mkdir()
     (shell.folder / "models/minutes.sql").write_text("SELECT 1\n")
     monkeypatch.setenv("KAFKA", broker.servers)
@@ -93,7 +68,7 @@ def test_so_do_those_about_the_checkpoint_of_a_stream(
     broker.produce("orders", records)
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
     spark.sql("CREATE OR REPLACE TABLE lake.shop.minutes (minute TIMESTAMP, orders BIGINT) USING iceberg")
-    follow(shell, [page, ROOT / "docs" / "runbooks" / "checkpoint-corruption.md"])
+    follow(shell, [page, *runbooks("checkpoint-corruption")])
 
 
 def test_so_do_the_runbooks_about_streams(
@@ -121,31 +96,43 @@ def test_so_do_the_runbooks_about_streams(
         stream_shop.end(shell.folder, control)
 
 
-def runbooks(*names: str) -> list[Path]:
-    return [ROOT / "docs" / "runbooks" / f"{name}.md" for name in names]
-
-
 def test_so_does_the_runbook_about_a_full_replay(
     shell: Shell, spark: SparkSession, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The correction is the one that the page shows. What it leaves is the stream on the page of `stream`."""
     monkeypatch.setenv("COLUMNS", "110")
     spark.sql(f"DROP TABLE IF EXISTS {replay_shop.TABLE} PURGE")
-    page = ROOT / "docs" / "runbooks" / "full-replay.md"
-    ((name, corrected),) = re.findall(r"```sql\n *# (\S+)\n(.*?)```", page.read_text(), re.DOTALL)
-    assert name == "by_hour.sql"
-    replay_shop.build(shell.folder, spark, broker, corrected)
+    (page,) = runbooks("full-replay")
+    replay_shop.build(shell.folder, spark, broker, files_on(page)["by_hour.sql"])
     follow(shell, [page, ROOT / "docs" / "commands" / "stream.md"])
 
 
-def follow(shell: Shell, pages: list[Path]) -> None:
-    for page in pages:
-        examples = typed_on(page, "console")
-        assert examples, page
-        for position, typed in enumerate(examples):
-            shell.follow(typed)
-            says_why = [each.command for each in examples[position + 1 : position + 2]] == ["echo $?"]
-            assert shell.code == 0 or says_why or typed.command == "echo $?", f"{typed} ends with {shell.code}"
+def test_so_do_the_runbooks_about_a_window(shell: Shell, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each finds what it is about: a table that is compacted, a row that came in between, runs that died and failed."""
+    monkeypatch.setenv("COLUMNS", "110")
+    take_back, refused, dead = runbooks("take-it-back", "publish-refused", "a-run-died")
+    follow(shell, [ROOT / "docs" / "commands" / "init.md", *runbooks("restate-a-window")])
+    shell.write_files(take_back)
+    follow(shell, [take_back])
+    shell.names["daily-20261116-5cbf10"] = window_shop.overtaken(shell.look_again(), spark)
+    follow(shell, [refused])
+    window_shop.one_by_one(shell.folder)
+    control = shell.look_again()
+    shell.names["daily-20261116-a0c3b7"] = window_shop.died(shell.folder, control)
+    shell.names["daily-20261116-d18453"] = window_shop.failed(shell.folder, control)
+    follow(shell, [dead])
+
+
+def test_so_does_the_runbook_about_files_and_a_database(
+    shell: Shell, spark: SparkSession, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The project and the script that loads are those that the page shows."""
+    monkeypatch.setenv("COLUMNS", "110")
+    (page,) = runbooks("files-or-a-database")
+    shell.write_files(page)
+    monkeypatch.setenv("FILES", str(shell.folder / "files"))
+    monkeypatch.setenv("TILLS", files_shop.build(shell.folder, spark, postgres))
+    follow(shell, [page])
 
 
 def test_a_line_that_does_not_come_out_would_be_found() -> None:
