@@ -88,17 +88,14 @@ class Throttle(Document):
 
     def told(self) -> str:
         """For people: `at most 50,000 rows a second, 5 s between jobs, ...`."""
-        parts = []
-        if self.rows_per_second is not None:
-            parts.append(f"at most {self.rows_per_second:,} rows a second")
-        if self.per_partition is not None:
-            parts.append(f"at most {self.per_partition:,} records a second of a partition")
-        if self.bytes_per_minute is not None:
-            parts.append(f"at most {self.bytes_per_minute:,} bytes a minute")
-        if self.commits_per_hour is not None:
-            parts.append(f"at most {many(self.commits_per_hour, 'commit')} to the stage in an hour")
-        if self.parallel_jobs is not None:
-            parts.append(f"at most {many(self.parallel_jobs, 'job')} at once")
+        limits = (
+            (self.rows_per_second, "row", "a second"),
+            (self.per_partition, "record", "a second of a partition"),
+            (self.bytes_per_minute, "byte", "a minute"),
+            (self.commits_per_hour, "commit", "to the stage in an hour"),
+            (self.parallel_jobs, "job", "at once"),
+        )
+        parts = [f"at most {many(most, noun)} {per}" for most, noun, per in limits if most is not None]
         if self.hours is not None:
             parts.append(f"jobs begin at {self.hours} only")
         if self.pause_seconds:
