@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -48,12 +49,16 @@ def planned(work: Working, request: Request, *, record: bool = True) -> Plan:
     return plan
 
 
-def answered(work: Working, question: str) -> bool:
-    work.screen.err.print(f"{question} [y/N] ", end="")
+def answered(screen: Screen, question: str) -> bool:
+    screen.err.print(f"{question} [y/N] ", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def publish_run(work: Working, run_id: str) -> None:
+def _nothing() -> None:
+    """Nobody has anything to ask."""
+
+
+def publish_run(work: Working, run_id: str, before_publish: Callable[[], None] = _nothing) -> None:
     """Run it and publish it, as far as that has not been done."""
     from backcast.model.run import Run
     from backcast.model.states import RunState
@@ -66,6 +71,7 @@ def publish_run(work: Working, run_id: str) -> None:
         state, detail = RunState.ACCEPTED, ""
     if state is not RunState.ACCEPTED:
         raise Refused(f"run {run_id} is {state}: {detail}", hint=f"backcast status {run_id}")
+    before_publish()
     work.call("publish", "publishing", run_id=run_id, yes=True)
 
 

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from backcast.cli.carry import Yes, carry_through, refuse_unless_asked
+from backcast.cli.checkpoints import Stopped
 from backcast.cli.commands.stream_start import started_in_background
 from backcast.cli.locate import find_project
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, NO_LIMITS, Common, ScopeOptions, StreamName, WhyOptions
 from backcast.cli.request import asked_request
+from backcast.cli.stream_steps import answered
 from backcast.cli.working import Working, screen_of, working
 from backcast.errors import BackcastError, Refused
 
@@ -27,6 +28,7 @@ def stream_recover(
     without_state: Annotated[
         bool, Parameter(help="Begin without the state of a stateful stream: windows that were open will be wrong.")
     ] = False,
+    stopped: Stopped = False,
     look: Annotated[bool, Parameter(help="Only say what was found and what would be done.")] = False,
     yes: Yes = False,
     common: Common = DEFAULTS,
@@ -46,24 +48,29 @@ def stream_recover(
             return 0
         _refuse_worse(found)
         if found.way is not Way.START:
-            if not yes and not _agreed(screen, "Put a fresh checkpoint there? The old one is kept aside."):
+            if not yes and not answered(screen, "Put a fresh checkpoint there? The old one is kept aside."):
                 screen.note("nothing was changed")
                 return 0
-            given = {"name": name, "found": found.as_json(), "without_state": without_state}
+            if found.external and not stopped and not yes:
+                stopped = answered(screen, f"Stream {name} is run by somebody else. Is it stopped?")
+            given = {"name": name, "found": found.as_json(), "without_state": without_state, "stopped": stopped}
             work.call("stream-recover", "making the checkpoint", **given)
         if found.lacking and found.by_offset:
             code = _restore(work, found, common, yes=yes)
             if code:
                 screen.note(
                     f"offsets {_lacking(found)} are not in {found.table}, and the stream is not started: the same"
-                    f" command tries again, backcast stream start {found.stream} goes on without them"
+                    f" command tries again, {_started(found)} goes on without them"
                 )
                 return code
             if _still_lacking(work, found):
                 screen.note(f"stream {found.stream} is not started: the same command asks again")
                 return 0
             after = _look_again(work, found)
-    _resume(found, after, common, screen, yes=yes)
+    if found.external:
+        _left_to_others(found, after, screen)
+    else:
+        _resume(found, after, common, screen, yes=yes)
     if found.lacking and not found.by_offset:
         screen.note(f"offsets {_lacking(found)} are not in {found.table}: backcast late {found.stream} --plan")
         return Refused.exit_code
@@ -129,8 +136,8 @@ def _lacking(found: Recovery) -> str:
 
 def _resume(found: Recovery, after: Integrity | None, common: Common, screen: Screen, *, yes: bool) -> None:
     """Start the stream, and say what is left to be done about the table."""
-    if not yes and not _agreed(screen, f"Start stream {found.stream}?"):
-        screen.note(f"later: backcast stream start {found.stream}")
+    if not yes and not answered(screen, f"Start stream {found.stream}?"):
+        screen.note(f"later: {_started(found)}")
         return
     with opened(common) as control:
         started_in_background(control, find_project(common.project), common.profile, found.stream, accept=False)
@@ -142,12 +149,25 @@ def _resume(found: Recovery, after: Integrity | None, common: Common, screen: Sc
         status = control.stream_status(found.stream)
         told = Recovered(found=found, after=after, stream=status)
         screen.show(told, render_stream(status, datetime.now(UTC)))
+    _tell_left(found, after, screen)
+
+
+def _left_to_others(found: Recovery, after: Integrity | None, screen: Screen) -> None:
+    """A stream that is run by somebody else is started there."""
+    from backcast.cli.render.recovery import render_start_elsewhere
+    from backcast.model.recovery import Recovered
+
+    screen.show(Recovered(found=found, after=after, stream=None), render_start_elsewhere(found))
+    _tell_left(found, after, screen)
+
+
+def _tell_left(found: Recovery, after: Integrity | None, screen: Screen) -> None:
     left = after or found.integrity
     if left is not None and left.findings:
         codes = ", ".join(each.code for each in left.findings)
         screen.note(f"still to be mended in {found.table}: {codes} (above)")
 
 
-def _agreed(screen: Screen, question: str) -> bool:
-    screen.err.print(f"{question} [y/N] ", end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+def _started(found: Recovery) -> str:
+    """What starts the stream."""
+    return "its query, where it runs," if found.external else f"backcast stream start {found.stream}"

@@ -108,7 +108,7 @@ def _published(
             ends = ", ".join(f"{key}={value}" for key, value in sorted(found.ends.items()))
             work.screen.note(f"caught up with the stream at {ends}, batch {found.batch}")
         run_id = control.stream_replay_run(name) or _planned(control, work, asked, why)
-        if not yes and not answered(work, f"Run {run_id} and publish it?"):
+        if not yes and not answered(work.screen, f"Run {run_id} and publish it?"):
             return None
         publish_run(work, run_id)
         return control.stream_replay_step(name, PUBLISHED)
@@ -157,7 +157,7 @@ def _rehearsed(
         return True
     people = " and ".join(need.roles)
     work.screen.note(f"policy asks for {people}: the stream stands from its stop until they have agreed to the run")
-    return yes or answered(work, f"Stop stream {asked.stream} all the same?")
+    return yes or answered(work.screen, f"Stop stream {asked.stream} all the same?")
 
 
 def _planned(control: ControlPlane, work: Working, asked: FullReplay, why: WhyOptions) -> str:
