@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from backcast.model.recovery import Recovered, Recovery, Way
 from backcast.model.states import RunState
 from backcast.model.stream_backfill import RESUMED, VERIFIED, StreamBackfill, unfinished
 from backcast.streams.checkpoint.backup import read_manifest
+from backcast.streams.checkpoint.exchange import Exchange
 from backcast.testing.faults import SimulatedCrash, at_point, crash_at
 from backcast.testing.orders import Order, Orders, rows_of, spread
 from tests.e2e.test_checkpoint import declare, stream
@@ -161,10 +163,24 @@ def test_a_stream_of_others_gets_a_checkpoint_at_the_offset_that_its_sink_its_ch
         code, told = typed("stream", "recover", "live", "--look")
         looked = Recovery.model_validate_json(told)
         assert (code, looked.by, looked.starting) == (0, "no row carries a later offset", {0: 20}), told
-        assert typed("stream", "recover", "live", "--yes", "--stopped")[0] == 0
+        with monkeypatch.context() as patch:
+            patch.setattr(Exchange, "exchange", _exchanged_and_died)
+            with pytest.raises(SimulatedCrash):
+                control.stream_recover("live", looked, stopped=True)
+        code, told = typed("stream", "recover", "live", "--yes", "--stopped")
+        again = Recovered.model_validate_json(told).found
+        assert (code, again.way, again.by.partition(",")[0]) == (0, Way.START, "its checkpoint was made by a recovery")
     orders.send(sent[20:])
     read()
     assert orders.rows() == rows_of(sent, *_ALL)
+
+
+_exchange = Exchange.exchange
+
+
+def _exchanged_and_died(self: Exchange, action: str, now: datetime) -> None:
+    _exchange(self, action, now)
+    raise SimulatedCrash("killed behind the exchange")
 
 
 def _what_proves_nothing_is_refused(control: ControlPlane, orders: Orders, checkpoint: Path) -> None:

@@ -126,14 +126,10 @@ class StreamRecoveryVerbs(StreamingVerbs):
             with exchange.building() as building:
                 write_fresh(building, query_id, starts)
             lease.check()
-            kept = exchange.exchange("recover", world.clock.now())
-            told = {
-                "query_id": query_id,
-                "offsets": offsets,
-                "kept": None if kept is None else str(kept),
-                "gone": [each.as_json() for each in found.lacking],
-            }
-            store.step(name, RECOVERED, **told)
+            # Before the exchange: of a stream of others nothing else says whose the new checkpoint is.
+            gone = [each.as_json() for each in found.lacking]
+            store.step(name, RECOVERED, query_id=query_id, offsets=offsets, gone=gone)
+            exchange.exchange("recover", world.clock.now())
             if live is not None:
                 # What is on record belongs to the new query from now on, or its start would be refused as a stranger's.
                 store.save(live.model_copy(update={"query_id": query_id, "detail": "", "hint": ""}), lease.check())
