@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from backcast.cli.child import Signals
-from backcast.cli.render.stream import render_stream, render_streams
+from backcast.cli.render.stream import render_backfill, render_stream, render_streams
 from backcast.errors import Conflict, InvalidRequest, Refused, StateConflict
 from backcast.model.live import LiveState, LiveStep, Stop, StreamStatus
 from backcast.model.manifest import LivePolicy, Manifest
@@ -23,6 +23,7 @@ from backcast.model.stream_backfill import (
     BEGUN,
     DONE,
     PLANNED,
+    RESUMED,
     STOPPED,
     StreamBackfill,
     Way,
@@ -110,6 +111,10 @@ def test_a_backfill_is_known_by_its_steps_until_it_is_over() -> None:
     steps[3] = LiveStep(stream="live", number=3, at=at, name=STOPPED, data=once_more)
     stopped = begun.model_copy(update={"steps": (STOPPED,), "query_id": "q", "batch": 7, "ends": {0: 5}})
     assert unfinished(steps) == stopped, "what was planned while it stood elsewhere is forgotten"
+    theirs = stopped.model_copy(update={"external": True})
+    assert "start it again where it runs: it goes on behind batch 7" in shown(render_backfill(theirs, status(), at))
+    theirs = theirs.model_copy(update={"steps": (STOPPED, RESUMED)})
+    assert "goes on: its checkpoint has moved since batch 7" in shown(render_backfill(theirs, status(), at))
     with pytest.raises(StateConflict, match="2026-01-01 to 2026-01-02 on stream live is not over"):
         refuse_another(found, "2026-01-01", "2026-01-03")
 
