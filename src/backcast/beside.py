@@ -11,7 +11,9 @@ from backcast.model.full_replay import SWAPPED
 from backcast.model.recovery import NO_BATCH, RECOVERED, ends_of, proven_position
 from backcast.model.source import LogSource
 from backcast.model.stream import StreamWrite
+from backcast.model.stream_backfill import STOPPED, StreamBackfill, unfinished
 from backcast.ports.streams import LiveCommit
+from backcast.streams.checkpoint.folder import Checkpoint, local_folder
 
 if TYPE_CHECKING:
     from backcast.model.late import OpenWindows
@@ -58,19 +60,35 @@ def _adding(world: World, spec: PipelineSpec, each: InputSpec) -> StreamSpec | N
         return None
     for stream in map(world.stream, world.streams()):
         same = (stream.dataset.table, stream.source.name) == (spec.output.table, each.dataset.name)
-        if same and stream.write is StreamWrite.APPEND and not stream.external:
+        if same and stream.write is StreamWrite.APPEND and (not stream.external or _at_rest(world, stream)):
             return stream
     return None
 
 
 def position_by_table(world: World, stream: StreamSpec) -> Mapping[int, int] | None:
     """Up to where the stream has read, by the table, not by what is on record: a process may have died between the two.
-    None: it has nothing there."""
+    None: it has nothing there. One that others have stopped for a backfill stands where its checkpoint does."""
+    if stream.external:
+        there = _at_rest(world, stream)
+        return None if there is None else there.ends
     live = world.stream_reader().stream(stream.name)
     if live is None or live.query_id is None:
         return None
     commit = newest_commit(world, stream, world.live_query(stream), live.query_id)
     return None if commit is None else proven(world, stream, commit, live.query_id)
+
+
+def rests(stream: StreamSpec, there: StreamBackfill) -> bool:
+    """Whether a stream that others run still stands where a backfill has found it stopped."""
+    if not there.has(STOPPED):
+        return False
+    found = Checkpoint(local_folder(stream.checkpoint))
+    return (found.readable_id(), found.planned, found.committed) == (there.query_id, there.batch, there.batch)
+
+
+def _at_rest(world: World, stream: StreamSpec) -> StreamBackfill | None:
+    there = unfinished(world.stream_reader().steps(stream.name))
+    return there if there is not None and there.external and rests(stream, there) else None
 
 
 def newest_commit(world: World, stream: StreamSpec, query: LiveQuery, query_id: str) -> LiveCommit | None:

@@ -21,14 +21,14 @@ SINK, UNCHECKED = SinkChoice(), SinkChoice(unchecked=True)
 ALL = ("2026-01-01", "2026-02-01")
 
 
-def declare(orders: Orders, *, external: bool) -> None:
-    orders.configure(stream=f"external: {str(external).lower()}")
+def declare(orders: Orders, *, external: bool, source: str = "") -> None:
+    orders.configure(source=source, stream=f"external: {str(external).lower()}")
     config = orders.root / "backcast.yaml"
     config.write_text(config.read_text().replace(".checkpoints/live", "checkpoint"))
 
 
-def stream(orders: Orders, checkpoint: Path, per_batch: int) -> None:
-    """As anybody would write it: Spark's own sink, nothing of ours."""
+def stream(orders: Orders, checkpoint: Path, per_batch: int, *beside: str) -> None:
+    """As anybody would write it: Spark's own sink, nothing of ours. `beside`: further columns, of the record itself."""
     from pyspark.sql import functions as F
 
     records = (
@@ -42,7 +42,7 @@ def stream(orders: Orders, checkpoint: Path, per_batch: int) -> None:
     )
     schema = "id BIGINT, shop STRING, at TIMESTAMP, amount DECIMAL(10,2)"
     value = F.from_json(F.col("value").cast("string"), schema)
-    rows = records.select(value.alias("v")).select("v.*", F.to_date("v.at").alias("day"))
+    rows = records.select(value.alias("v"), *beside).select("v.*", F.to_date("v.at").alias("day"), *beside)
     writer = rows.writeStream.format(orders.format).option("checkpointLocation", str(checkpoint))
     writer = writer.trigger(availableNow=True)
     delta = orders.format is TableFormat.DELTA

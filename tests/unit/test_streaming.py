@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from backcast.cli.child import Signals
-from backcast.cli.render.stream import render_stream, render_streams
-from backcast.errors import InvalidRequest, Refused, StateConflict
+from backcast.cli.render.stream import render_backfill, render_stream, render_streams
+from backcast.errors import Conflict, InvalidRequest, Refused, StateConflict
 from backcast.model.live import LiveState, LiveStep, Stop, StreamStatus
 from backcast.model.manifest import LivePolicy, Manifest
 from backcast.model.stream import StreamSpec, StreamWrite
@@ -22,6 +23,7 @@ from backcast.model.stream_backfill import (
     BEGUN,
     DONE,
     PLANNED,
+    RESUMED,
     STOPPED,
     StreamBackfill,
     Way,
@@ -31,12 +33,14 @@ from backcast.model.stream_backfill import (
     unfinished,
 )
 from backcast.model.table import PublishMode
+from backcast.project.clock import SystemClock
 from backcast.project.config import load_project
 from backcast.sources.kafka.streaming import starting_offsets
 from backcast.streams.progress import completed
 from backcast.testing.samples import FIRST_DAY, sample_manifest
 from backcast.testing.store_stream_contract import sample_batch, sample_stream
-from backcast.verbs.standing import standing
+from backcast.verbs.standing import at_rest, standing
+from tests.unit.checkpoints import QUERY, new_checkpoint
 from tests.unit.cli_screens import shown
 from tests.unit.test_config_streams import _GOOD, _STREAM
 
@@ -90,8 +94,7 @@ def test_a_stream_is_paused_only_where_the_backfill_could_not_be_published_besid
     found, why = choose(declared, status(alive=alive), pause=False)
     assert found is way, why
     assert choose(declared, status(alive=alive), pause=True)[0] is Way.PAUSE
-    with pytest.raises(Refused, match="cannot be paused from here"):
-        choose(replace(declared, external=True), status(), pause=True)
+    assert choose(replace(declared, external=True), status(), pause=True)[0] is Way.PAUSE, "others stop it"
 
 
 def test_a_backfill_is_known_by_its_steps_until_it_is_over() -> None:
@@ -104,6 +107,14 @@ def test_a_backfill_is_known_by_its_steps_until_it_is_over() -> None:
     found = unfinished(steps[:3])
     assert found == begun.model_copy(update={"steps": (STOPPED, PLANNED), "run_id": "r-1"})
     assert unfinished(steps) is None
+    once_more = {"query_id": "q", "batch": 7, "ends": {"0": 5}}
+    steps[3] = LiveStep(stream="live", number=3, at=at, name=STOPPED, data=once_more)
+    stopped = begun.model_copy(update={"steps": (STOPPED,), "query_id": "q", "batch": 7, "ends": {0: 5}})
+    assert unfinished(steps) == stopped, "what was planned while it stood elsewhere is forgotten"
+    theirs = stopped.model_copy(update={"external": True})
+    assert "start it again where it runs: it goes on behind batch 7" in shown(render_backfill(theirs, status(), at))
+    theirs = theirs.model_copy(update={"steps": (STOPPED, RESUMED)})
+    assert "goes on: its checkpoint has moved since batch 7" in shown(render_backfill(theirs, status(), at))
     with pytest.raises(StateConflict, match="2026-01-01 to 2026-01-02 on stream live is not over"):
         refuse_another(found, "2026-01-01", "2026-01-03")
 
@@ -166,6 +177,9 @@ def test_a_stream_whose_checkpoint_cannot_be_backed_up_is_not_stopped(spec: Stre
     with pytest.raises(Refused, match="s3a://lake/checkpoints/live cannot be backed up from here") as told:
         choose(far, status(alive=True), pause=pause)
     assert ("without --pause" in told.value.hint) == pause
+    with pytest.raises(Refused, match="cannot be backed up from here") as told:
+        choose(replace(far, external=True), status(external=True), pause=True)
+    assert "mount it, and declare where it is then" in told.value.hint
     assert choose(replace(spec, checkpoint="file:///srv/live"), status(alive=True), pause=pause)[0] is Way.PAUSE
     assert choose(far, status(alive=False), pause=False)[0] is Way.BESIDE
 
@@ -218,6 +232,37 @@ def test_a_stream_that_others_run_stands_where_its_checkpoint_does(spec: StreamS
     assert far is None
     assert why.startswith("s3a://lake/theirs: only ")
     assert f"position    not known: {why[:30]}" in shown(render_stream(status(external=True, unknown=why), now))
+
+
+def test_a_stream_of_others_is_stopped_when_somebody_says_so_and_nothing_moves_for_as_long_as_its_trigger(
+    spec: StreamSpec, tmp_path: Path
+) -> None:
+    folder = new_checkpoint(tmp_path / "theirs", batches=2)
+    source = replace(spec.source, topic="orders")
+    theirs = replace(spec, external=True, checkpoint=str(folder), trigger=timedelta(seconds=5), source=source)
+    query_id, stands = at_rest(theirs, Meanwhile(lambda: None), stopped=True)
+    assert (query_id, stands.batch, stands.ends) == (QUERY, 1, {0: 20, 1: 20})
+    with pytest.raises(Conflict, match="may be running") as told:
+        at_rest(theirs, Meanwhile(lambda: None), stopped=False)
+    assert "--stopped" in told.value.hint
+    moving = Meanwhile(lambda: new_checkpoint(folder, batches=2, planned=1))
+    with pytest.raises(Conflict, match="the stream is running"):
+        at_rest(theirs, moving, stopped=True)
+    assert moving.slept == 7.0
+    with pytest.raises(Refused, match="batch 2 of stream live was begun and is not over") as refused:
+        at_rest(theirs, Meanwhile(lambda: None), stopped=True)
+    assert "availableNow" in refused.value.hint
+
+
+class Meanwhile(SystemClock):
+    """What others do while somebody waits."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act, self.slept = act, 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.slept = seconds
+        self._act()
 
 
 def test_a_start_is_a_word_or_offsets_of_the_topic_itself() -> None:

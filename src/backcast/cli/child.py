@@ -160,7 +160,8 @@ def _perform_on_stream(control: ControlPlane, verb: StreamVerb, given: dict[str,
             return control.stream_replay_slice(**given, on_progress=on_progress)
         case "stream-recover":
             found = Recovery.model_validate(given["found"])
-            return control.stream_recover(given["name"], found, without_state=given["without_state"])
+            how = {key: given[key] for key in ("without_state", "stopped")}
+            return control.stream_recover(given["name"], found, **how)
 
 
 def _perform_on_run(control: ControlPlane, verb: RunVerb, given: dict[str, Any], on_progress: OnProgress) -> Any:

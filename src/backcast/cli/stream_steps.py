@@ -65,7 +65,11 @@ def answered(screen: Screen, question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def publish_run(work: Working, run_id: str) -> None:
+def _nothing() -> None:
+    """Nobody has anything to ask."""
+
+
+def publish_run(work: Working, run_id: str, before_publish: Callable[[], None] = _nothing) -> None:
     """Run it and publish it, as far as that has not been done."""
     from backcast.model.run import Run
     from backcast.model.states import RunState
@@ -80,6 +84,7 @@ def publish_run(work: Working, run_id: str) -> None:
         anew = f"; backcast cancel {run_id}, and another is planned" if state is RunState.REJECTED else ""
         why = f": {detail}" if detail else ""
         raise Refused(f"run {run_id} is {state}{why}", hint=f"backcast status {run_id}{anew}")
+    before_publish()
     work.call("publish", "publishing", run_id=run_id, yes=True)
 
 

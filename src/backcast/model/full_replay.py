@@ -99,7 +99,11 @@ def refuse_unfit(spec: StreamSpec, beside: Iterable[str]) -> None:
     name, settings, source = spec.name, spec.pipeline.settings, spec.source
     if spec.external:
         hint = f"backcast plan {spec.pipeline.name} --stream {name} --from DAY --to DAY replays a window of it"
-        raise InvalidRequest(f"stream {name} is run by somebody else and cannot be replaced from here", hint=hint)
+        raise InvalidRequest(
+            f"stream {name} is run by somebody else: a replay hands its own query over as the stream, and"
+            " whether theirs is the same code nobody here can know",
+            hint=f"{hint}; or stop it there, take `external: true` away, and type this again",
+        )
     if spec.write is StreamWrite.MERGE or settings.publish_mode is not PublishMode.REPLACE:
         how = StreamWrite.MERGE if spec.write is StreamWrite.MERGE else settings.publish_mode
         raise InvalidRequest(

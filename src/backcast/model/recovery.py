@@ -59,6 +59,10 @@ class Recovery(Document):
     """Whether the topic has an archive to take them from."""
     way: Way
     why: str
+    external: bool = False
+    """Others run it, and start it again."""
+    by: str = ""
+    """What proves where the table stands; empty: the stream's own commits do."""
     integrity: Integrity | None = None
     """Of the table; None until somebody has looked."""
 

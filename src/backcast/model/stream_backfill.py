@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
 
 from backcast.errors import Refused, StateConflict
 from backcast.model.document import Document
@@ -43,6 +46,14 @@ class StreamBackfill(Document):
     run_id: str | None = None
     backup: str | None = None
     """The folder of the checkpoint's backup."""
+    external: bool = False
+    """Others stop the stream, and start it again."""
+    query_id: str | None = None
+    """Of the query that others have stopped."""
+    batch: int | None = None
+    """The committed batch behind which it stands."""
+    ends: dict[int, int] = Field(default_factory=dict)
+    """By partition: the first offset that it has not read."""
 
     def has(self, step: str) -> bool:
         return step in self.steps
@@ -61,11 +72,6 @@ class StreamBackfill(Document):
 def choose(spec: StreamSpec, status: StreamStatus, *, pause: bool) -> tuple[Way, str]:
     """The way, and why. Raises Refused when there is none."""
     settings = spec.pipeline.settings
-    if spec.external and pause:
-        raise Refused(
-            f"stream {spec.name} is run by somebody else and cannot be paused from here",
-            hint="stop it yourself, then type this without --pause",
-        )
     if pause:
         _refuse_far(spec, "without --pause the stream runs on, where its live policy lets it")
         return Way.PAUSE, "asked for with --pause"
@@ -90,12 +96,24 @@ def choose(spec: StreamSpec, status: StreamStatus, *, pause: bool) -> tuple[Way,
     return Way.PAUSE, "live policy `fail` would refuse as soon as a row of the stream arrives in the window"
 
 
+def refuse_moved(there: StreamBackfill, now: int | None) -> None:
+    """Raises Refused: others have started the stream before the run was published. `now`: its newest batch."""
+    cancel = f"backcast cancel {there.run_id}, then " if there.run_id else ""
+    raise Refused(
+        f"stream {there.stream} was stopped behind batch {there.batch}, and its checkpoint has batch {now} now:"
+        " somebody has started it again",
+        hint=f"stop it again, then {cancel}the same command: it plans anew",
+    )
+
+
 def _refuse_far(spec: StreamSpec, instead: str) -> None:
     """Before anything is stopped: without the copy there is no way back for a stream that is paused."""
+    copied = "stop it and copy its checkpoint yourself, and type this again"
+    mounted = "mount it, and declare where it is then as `checkpoint`"
     if not spec.is_local:
         raise Refused(
             f"the checkpoint {spec.checkpoint} cannot be backed up from here, so stream {spec.name} is not paused",
-            hint=f"{instead}; or stop it and copy its checkpoint yourself, and type this again",
+            hint=f"{instead}; or {mounted if spec.external else copied}",
         )
 
 
@@ -104,14 +122,20 @@ def unfinished(steps: Iterable[LiveStep]) -> StreamBackfill | None:
     found: StreamBackfill | None = None
     for each in steps:
         if each.name == BEGUN:
-            found = StreamBackfill.model_validate(each.data)
+            found = begun = StreamBackfill.model_validate(each.data)
         elif each.name in (DONE, GIVEN_UP):
             found = None
-        elif found is not None:
-            told: dict[str, str] = {name: each.data[name] for name in ("run_id", "backup") if name in each.data}
+        elif found is not None and each.name.startswith("backfill."):
+            if each.name == STOPPED:
+                # Stopped once more: what was planned while it stood elsewhere does not count.
+                found = begun
+            told: dict[str, Any] = {name: each.data[name] for name in _TOLD if name in each.data}
             before = (name for name in found.steps if name != each.name)
-            found = found.model_copy(update={"steps": (*before, each.name), **told})
+            found = StreamBackfill.model_validate({**found.as_json(), **told, "steps": (*before, each.name)})
     return found
+
+
+_TOLD = ("run_id", "backup", "query_id", "batch", "ends")
 
 
 def refuse_another(there: StreamBackfill, start: str, end: str) -> None:

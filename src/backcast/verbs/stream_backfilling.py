@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from backcast.beside import rests
 from backcast.errors import PlanRefused, StateConflict
 from backcast.faults import point
 from backcast.model.finding import Severity
-from backcast.model.states import RunState
+from backcast.model.states import VISIBLE_STATES, RunState
 from backcast.model.stream_backfill import (
     BEGUN,
+    DONE,
     GIVEN_UP,
     PLANNED,
     PUBLISHED,
+    STOPPED,
     VERIFIED,
     StreamBackfill,
+    Way,
     choose,
     refuse_another,
+    refuse_moved,
     refuse_unread,
     unfinished,
 )
+from backcast.streams.checkpoint.folder import Checkpoint, local_folder
+from backcast.verbs.standing import at_rest
 from backcast.verbs.streaming import StreamingVerbs
 
 if TYPE_CHECKING:
@@ -31,6 +38,10 @@ class StreamBackfillVerbs(StreamingVerbs):
         """The one that is not over, or a new one. Raises StateConflict when one over another window is not over."""
         spec, store = self.world.stream(name), self.world.store().streams
         there = unfinished(store.steps(name))
+        if there is not None and there.external and there.has(VERIFIED) and (there.start, there.end) != (start, end):
+            # Nothing but the start of the stream is left of it, which is not ours to wait for.
+            store.step(name, DONE)
+            there = None
         if there is not None:
             refuse_another(there, start, end)
             return self._with_its_run(there)
@@ -44,6 +55,7 @@ class StreamBackfillVerbs(StreamingVerbs):
             way=way,
             why=why,
             resume=way == "pause" and status.alive,
+            external=spec.external and way is Way.PAUSE,
         )
         store.step(name, BEGUN, **begun.as_json())
         return begun
@@ -74,7 +86,7 @@ class StreamBackfillVerbs(StreamingVerbs):
             )
         return there.unplanned() if state is RunState.CANCELLED else there
 
-    def stream_backfill_step(self, name: str, step: str, **data: str) -> StreamBackfill | None:
+    def stream_backfill_step(self, name: str, step: str, **data: Any) -> StreamBackfill | None:
         """Record that a step is done; what is left of the backfill, None once it is over."""
         store = self.world.store().streams
         if step != GIVEN_UP:
@@ -89,6 +101,46 @@ class StreamBackfillVerbs(StreamingVerbs):
         if plan.refused:
             blocking = [finding for finding in plan.findings if finding.severity is Severity.BLOCK]
             raise PlanRefused("; ".join(each.reason for each in blocking), hint=blocking[0].remedy)
-        if not spec.external:
+        there = self._going_on(name)
+        if there is not None and there.external:
+            # What the plan leaves to the stream is what that had still to read while it was made.
+            self.stream_backfill_refuse_moved(name)
+            refuse_unread(plan.manifest, spec, there.ends)
+        elif not spec.external:
             refuse_unread(plan.manifest, spec, self._ends(name))
         return self.stream_backfill_step(name, PLANNED, run_id=plan.run_id)
+
+    def stream_backfill_stopped(self, name: str, *, stopped: bool) -> StreamBackfill | None:
+        """Record where a stream stands that others have stopped, once it is proven that it stands. `stopped` is
+        somebody's word for it. What was planned while it stood elsewhere is forgotten.
+
+        Raises Conflict and Refused while it is not, see `at_rest`.
+        """
+        query_id, found = at_rest(self.world.stream(name), self.world.clock, stopped=stopped)
+        return self.stream_backfill_step(name, STOPPED, query_id=query_id, batch=found.batch, ends=found.ends)
+
+    def stream_backfill_to_stop(self, name: str) -> bool:
+        """Whether others have to stop the stream before its backfill goes on: none of it is published, and it does not
+        stand where it stood.
+        """
+        there = self._going_on(name)
+        return there is not None and not self._is_published(there) and not rests(self.world.stream(name), there)
+
+    def stream_backfill_rests(self, name: str) -> bool:
+        """Whether a stream that others have stopped still stands where its backfill has found it."""
+        there = self._going_on(name)
+        return there is not None and rests(self.world.stream(name), there)
+
+    def stream_backfill_refuse_moved(self, name: str) -> None:
+        """Raises Refused for a stream that others have started again before the run was published."""
+        spec, there = self.world.stream(name), self._going_on(name)
+        if there is not None and there.external and self.stream_backfill_to_stop(name):
+            refuse_moved(there, Checkpoint(local_folder(spec.checkpoint)).planned)
+
+    def _going_on(self, name: str) -> StreamBackfill | None:
+        return unfinished(self.world.stream_reader().steps(name))
+
+    def _is_published(self, there: StreamBackfill) -> bool:
+        """Or may be: then what the stream does meanwhile changes nothing about it."""
+        state = None if there.run_id is None else self.world.reader().run(there.run_id).state
+        return state in VISIBLE_STATES or state is RunState.PUBLISHING

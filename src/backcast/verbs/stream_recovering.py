@@ -8,12 +8,12 @@ from uuid import uuid4
 
 from backcast.appending import added_runs
 from backcast.beside import newest_commit, proven
-from backcast.errors import InvalidRequest, Refused
+from backcast.errors import Refused
 from backcast.model.full_replay import refuse_between
 from backcast.model.live import stream_lease
 from backcast.model.log import OffsetRange
 from backcast.model.pieces import layers, pieces
-from backcast.model.recovery import RECOVERED, Recovery, Way, cut_off, refuse_losing_state, way_back
+from backcast.model.recovery import NO_BATCH, RECOVERED, Recovery, Way, cut_off, refuse_losing_state, way_back
 from backcast.model.states import RunState
 from backcast.model.table import PublishMode
 from backcast.run.lease import acquire
@@ -24,6 +24,8 @@ from backcast.streams.checkpoint.folder import Checkpoint, local_folder
 from backcast.streams.checkpoint.fork import write_fresh
 from backcast.streams.checkpoint.look import position_of
 from backcast.verbs.checkpoints import operators_on_record
+from backcast.verbs.foreign_proof import Proof, Standing, foreign_standing, starts_beside
+from backcast.verbs.standing import refuse_unless_stopped
 from backcast.verbs.streaming import StreamingVerbs
 
 if TYPE_CHECKING:
@@ -36,16 +38,45 @@ class StreamRecoveryVerbs(StreamingVerbs):
     def stream_recovery(self, name: str) -> Recovery:
         """What became of the stream, and the way back. Changes nothing."""
         spec = self.world.stream(name)
-        if spec.external:
-            hint = "its sink's memory is Spark's own: backcast checkpoint verify, then backcast checkpoint fork"
-            raise InvalidRequest(f"stream {name} is run by somebody else: its commits do not tell offsets", hint=hint)
-        self.refuse_start(name)
+        if not spec.external:
+            self.refuse_start(name)
         return self._looked_at(spec)
 
     def _looked_at(self, spec: StreamSpec) -> Recovery:
-        name = spec.name
         Exchange(local_folder(spec.checkpoint)).finish_interrupted()
         checkpoint = Checkpoint(local_folder(spec.checkpoint))
+        at = foreign_standing(self.world, spec, checkpoint) if spec.external else self._ours(spec, checkpoint)
+        found, stands, query_id = at.found, at.proof.ends, at.query_id
+        exists = bool(checkpoint.offsets or checkpoint.commits or checkpoint.readable_id())
+        position = at.position if exists else None
+        starts = {each.partition: each.log_start for each in at.topic.partitions}
+        gone = cut_off(stands, starts)
+        way, why = way_back(sound=found.sound and exists, position=position, proven=stands, gone=gone)
+        return Recovery(
+            stream=spec.name,
+            pipeline=spec.pipeline.name,
+            dataset=spec.dataset.name,
+            table=spec.dataset.table,
+            checkpoint=spec.checkpoint,
+            query_id=query_id,
+            damages=tuple(f"{each.file}: {each.what}" for each in found.damages) if exists else ("it is not there",),
+            recoverable=found.recoverable if exists else None,
+            stateful=at.stateful,
+            position=position,
+            proven=stands,
+            batch=at.proof.batch,
+            version=at.proof.version,
+            external=spec.external,
+            by=at.proof.by,
+            gone=gone,
+            lacking=self._lacking(spec, query_id, at.topic.topic_id, gone),
+            by_offset=spec.pipeline.settings.publish_mode is not PublishMode.REPLACE,
+            archived=spec.source.archive is not None,
+            way=way,
+            why=why,
+        )
+
+    def _ours(self, spec: StreamSpec, checkpoint: Checkpoint) -> Standing:
         query_id = self._query_id(spec, checkpoint)
         query = self.world.live_query(spec)
         told = operators_on_record(self.world, checkpoint) if query.stateful() else 0
@@ -55,38 +86,21 @@ class StreamRecoveryVerbs(StreamingVerbs):
             table, hint = spec.dataset.table, f"backcast stream start {spec.name} --accept-checkpoint begins anew"
             raise Refused(f"{table} has no batch of stream {spec.name}: nothing proves an offset", hint=hint)
         stands = proven(self.world, spec, commit, query_id)
-        found = verify(checkpoint)
-        exists = bool(checkpoint.offsets or checkpoint.commits or checkpoint.readable_id())
-        position = position_of(checkpoint, spec.source.topic) if exists else None
-        topic = query.topic()
-        starts = {each.partition: each.log_start for each in topic.partitions}
-        gone = cut_off(stands, starts)
-        way, why = way_back(sound=found.sound and exists, position=position, proven=stands, gone=gone)
-        return Recovery(
-            stream=name,
-            pipeline=spec.pipeline.name,
-            dataset=spec.dataset.name,
-            table=spec.dataset.table,
-            checkpoint=spec.checkpoint,
+        return Standing(
             query_id=query_id,
-            damages=tuple(f"{each.file}: {each.what}" for each in found.damages) if exists else ("it is not there",),
-            recoverable=found.recoverable if exists else None,
+            proof=Proof(stands, commit.batch, "", commit.version),
+            position=position_of(checkpoint, spec.source.topic),
+            topic=query.topic(),
+            found=verify(checkpoint),
             stateful=bool(checkpoint.operators) or query.stateful(),
-            position=position,
-            proven=stands,
-            batch=commit.batch,
-            version=commit.version,
-            gone=gone,
-            lacking=self._lacking(spec, query_id, topic.topic_id, gone),
-            by_offset=spec.pipeline.settings.publish_mode is not PublishMode.REPLACE,
-            archived=spec.source.archive is not None,
-            way=way,
-            why=why,
         )
 
     @jvm_errors("recovering the stream")
-    def stream_recover(self, name: str, found: Recovery, *, without_state: bool = False) -> Recovery:
-        """Put a fresh checkpoint at the proven offsets in the place of the old one, which is kept aside.
+    def stream_recover(
+        self, name: str, found: Recovery, *, without_state: bool = False, stopped: bool = False
+    ) -> Recovery:
+        """Put a fresh checkpoint at the proven offsets in the place of the old one, which is kept aside. `stopped`:
+        somebody's word for a stream that others run.
 
         Raises Refused for state that would be lost, and when something moved since it was looked at: a person may have
         thought about it for an hour, and somebody else has recovered the stream, which has read on since.
@@ -98,23 +112,24 @@ class StreamRecoveryVerbs(StreamingVerbs):
         store = world.store().streams
         with acquire(world.store().leases, stream_lease(name), world.holder(), world.clock, world.ended) as lease:
             refuse_between(store.steps(name))
+            if spec.external:
+                refuse_unless_stopped(spec, world.clock, stopped=stopped)
             if moved := found.moved(self._looked_at(spec)):
                 hint = f"look again: backcast stream recover {name}"
                 raise Refused(f"stream {name} moved since it was looked at: {moved}", hint=hint)
             live = store.stream(name)
             query_id, exchange = str(uuid4()), Exchange(local_folder(spec.checkpoint))
             offsets = {spec.source.topic: {str(key): value for key, value in sorted(found.starting.items())}}
+            starts = {"0": json.dumps(offsets, separators=(",", ":"))}
+            if spec.external and found.batch > NO_BATCH:
+                starts = starts_beside(Checkpoint(local_folder(spec.checkpoint)), found.batch, offsets)
             with exchange.building() as building:
-                write_fresh(building, query_id, {"0": json.dumps(offsets, separators=(",", ":"))})
+                write_fresh(building, query_id, starts)
             lease.check()
-            kept = exchange.exchange("recover", world.clock.now())
-            told = {
-                "query_id": query_id,
-                "offsets": offsets,
-                "kept": None if kept is None else str(kept),
-                "gone": [each.as_json() for each in found.lacking],
-            }
-            store.step(name, RECOVERED, **told)
+            # Before the exchange: of a stream of others nothing else says whose the new checkpoint is.
+            gone = [each.as_json() for each in found.lacking]
+            store.step(name, RECOVERED, query_id=query_id, offsets=offsets, gone=gone)
+            exchange.exchange("recover", world.clock.now())
             if live is not None:
                 # What is on record belongs to the new query from now on, or its start would be refused as a stranger's.
                 store.save(live.model_copy(update={"query_id": query_id, "detail": "", "hint": ""}), lease.check())

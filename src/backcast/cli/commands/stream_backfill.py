@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from backcast.cli.carry import Yes, refuse_unless_asked
+from backcast.cli.checkpoints import Stopped
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, NO_REASON, Common, ScopeOptions, StreamName, WhyOptions
 from backcast.cli.stream_steps import (
@@ -27,6 +29,21 @@ if TYPE_CHECKING:
     from backcast.model.stream_backfill import StreamBackfill
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class PauseOptions:
+    """What becomes of the stream meanwhile."""
+
+    pause: Annotated[bool, Parameter(help="Stop the stream meanwhile, also where that is not needed.")] = False
+    stopped: Stopped = False
+    give_up: Annotated[bool, Parameter(help="Forget an unfinished one; a stream that it paused is started again.")] = (
+        False
+    )
+
+
+AS_NEEDED = PauseOptions()
+
+
 def stream_backfill(
     name: StreamName,
     /,
@@ -34,30 +51,35 @@ def stream_backfill(
     start: Annotated[str, Parameter(name="--from", metavar="DAY", help="First day or time in the dataset's zone.")],
     end: Annotated[str, Parameter(name="--to", metavar="DAY", help="Where it ends; this day is not part of it.")],
     why: WhyOptions = NO_REASON,
-    pause: Annotated[bool, Parameter(help="Stop the stream meanwhile, also where that is not needed.")] = False,
-    give_up: Annotated[
-        bool, Parameter(help="Forget an unfinished one; a stream that it paused is started again.")
-    ] = False,
+    pausing: PauseOptions = AS_NEEDED,
     yes: Yes = False,
     common: Common = DEFAULTS,
 ) -> int:
     """Restate a window of a stream's table, pausing it if need be."""
+    from backcast.model.stream_backfill import VERIFIED
+
     screen = screen_of(common)
     refuse_unless_asked("stream backfill", common, yes=yes)
     with opened(common) as control:
-        if give_up:
+        if pausing.give_up:
             return _give_up(control, name, start, end, common)
-        asked = control.stream_backfill(name, start, end, pause=pause)
+        asked = control.stream_backfill(name, start, end, pause=pausing.pause)
         screen.note(f"{asked.way}: {asked.why}")
         tell_done(screen, asked.steps)
+        again = asked.has(VERIFIED)
         with telling(lambda: _left(control, asked)):
+            if asked.external:
+                asked = _stopped_by_others(control, asked, screen, said=pausing.stopped, yes=yes)
             if asked.way == "pause":
                 asked = _paused(control, asked, screen)
             published = _published(control, asked, common, why, yes=yes)
             if published is None:
                 screen.note(f"the table is as it was; {_left(control, asked)}")
                 return 0
-        _resumed(control, published, common)
+        if published.external:
+            published = _left_to_others(control, published, screen, again=again)
+        else:
+            _resumed(control, published, common)
         return _shown(control, published, common)
 
 
@@ -77,6 +99,8 @@ def _give_up(control: ControlPlane, name: str, start: str, end: str, common: Com
     control.stream_backfill_step(name, GIVEN_UP)
     screen, found = screen_of(common), control.stream_status(name)
     screen.note(f"given up; {_stays(control, asked.run_id)}")
+    if asked.external:
+        screen.note(f"stream {name} can be started again where it runs")
     screen.show(found, render_stream(found, datetime.now(UTC)))
     return 0
 
@@ -95,6 +119,37 @@ def _stays(control: ControlPlane, run_id: str | None) -> str:
     return f"run {run_id} stays {state}: backcast status {run_id}"
 
 
+def _stopped_by_others(
+    control: ControlPlane, asked: StreamBackfill, screen: Screen, *, said: bool, yes: bool
+) -> StreamBackfill:
+    """Others stop it; that it stands is looked at, and is on record with the batch behind which it does."""
+    name = asked.stream
+    if not control.stream_backfill_to_stop(name):
+        return asked
+    checkpoint = control.stream_status(name).checkpoint
+    screen.note(f"stream {name} is run by somebody else: stop it there, and leave it stopped (checkpoint {checkpoint})")
+    said = said or (not yes and answered(screen, "Is it stopped?"))
+    screen.note("looking whether its checkpoint stands still")
+    found = control.stream_backfill_stopped(name, stopped=said) or asked
+    ends = ", ".join(f"{partition}={end}" for partition, end in sorted(found.ends.items()))
+    screen.note(f"it stands behind batch {found.batch}: {ends}")
+    if asked.run_id:
+        screen.note(f"run {asked.run_id} was planned while it stood elsewhere: backcast cancel {asked.run_id}")
+    return found
+
+
+def _left_to_others(control: ControlPlane, asked: StreamBackfill, screen: Screen, *, again: bool) -> StreamBackfill:
+    """It is over when the stream goes on, and with the next call: to wait for others is not a command's."""
+    from backcast.model.stream_backfill import DONE, RESUMED
+
+    name = asked.stream
+    if not control.stream_backfill_rests(name):
+        asked = control.stream_backfill_step(name, RESUMED) or asked
+    if again or asked.has(RESUMED):
+        control.stream_backfill_step(name, DONE)
+    return asked
+
+
 def _paused(control: ControlPlane, asked: StreamBackfill, screen: Screen) -> StreamBackfill:
     """Stopped behind a batch, and its checkpoint copied."""
     from backcast.model.stream_backfill import BACKED_UP, STOPPED
@@ -105,6 +160,7 @@ def _paused(control: ControlPlane, asked: StreamBackfill, screen: Screen) -> Str
         asked = control.stream_backfill_step(asked.stream, STOPPED) or asked
     if not asked.has(BACKED_UP):
         copy = control.checkpoint_backup(asked.stream)
+        control.stream_backfill_refuse_moved(asked.stream)
         screen.note(f"checkpoint backed up: {copy.path}")
         asked = control.stream_backfill_step(asked.stream, BACKED_UP, backup=copy.path) or asked
     return asked
@@ -128,7 +184,7 @@ def _published(
         if not asked.has(PUBLISHED):
             if not yes and not answered(work.screen, f"Run {run_id} and publish it?"):
                 return None
-            publish_run(work, run_id)
+            publish_run(work, run_id, lambda: control.stream_backfill_refuse_moved(asked.stream))
             asked = control.stream_backfill_step(asked.stream, PUBLISHED) or asked
         seen = work.call("watch", "looking at what readers see", run_id=run_id, once=True, every=300.0)
         _refuse_wrong(seen)

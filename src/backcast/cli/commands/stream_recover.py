@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from backcast.cli.carry import Yes, carry_through, refuse_unless_asked
+from backcast.cli.checkpoints import Stopped
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, NO_LIMITS, Common, ScopeOptions, StreamName, WhyOptions
 from backcast.cli.request import asked_request
@@ -25,6 +26,7 @@ def stream_recover(
     without_state: Annotated[
         bool, Parameter(help="Begin without the state of a stateful stream: windows that were open will be wrong.")
     ] = False,
+    stopped: Stopped = False,
     look: Annotated[bool, Parameter(help="Only say what was found and what would be done.")] = False,
     yes: Yes = False,
     common: Common = DEFAULTS,
@@ -48,7 +50,9 @@ def stream_recover(
             if not yes and not answered(screen, "Put a fresh checkpoint there? The old one is kept aside."):
                 screen.note(f"nothing was changed, and stream {name} is not started: the same command asks again")
                 return 0
-            given = {"name": name, "found": found.as_json(), "without_state": without_state}
+            if found.external and not stopped and not yes:
+                stopped = answered(screen, f"Stream {name} is run by somebody else. Is it stopped?")
+            given = {"name": name, "found": found.as_json(), "without_state": without_state, "stopped": stopped}
             work.call("stream-recover", "making the checkpoint", **given)
             screen.note(f"a fresh checkpoint is in place: {found.checkpoint}")
         if found.lacking and found.by_offset:
@@ -58,7 +62,10 @@ def stream_recover(
                 screen.note(f"{_waits(found)}, which are not in {found.table}")
                 return code
             after = _look_again(work, found)
-    _resume(found, after, common, screen, yes=yes)
+    if found.external:
+        _left_to_others(found, after, screen)
+    else:
+        _resume(found, after, common, screen, yes=yes)
     if found.lacking and not found.by_offset:
         late = f"backcast late {found.stream} --plan plans the windows that lack them"
         screen.note(f"offsets {_lacking(found)} are not in {found.table}: {late}")
@@ -68,7 +75,7 @@ def stream_recover(
 
 def _waits(found: Recovery) -> str:
     """For what the archive has not given yet."""
-    without = f"backcast stream start {found.stream} goes on without offsets {_lacking(found)}"
+    without = f"{_started(found)} goes on without offsets {_lacking(found)}"
     return f"stream {found.stream} is not started: the same command goes on, and {without}"
 
 
@@ -134,7 +141,20 @@ def _resume(found: Recovery, after: Integrity | None, common: Common, screen: Sc
     if yes or answered(screen, f"Start stream {found.stream}?"):
         _start(found, after, common, screen)
     else:
-        screen.note(f"stream {found.stream} is not started; later: backcast stream start {found.stream}")
+        screen.note(f"stream {found.stream} is not started; later: {_started(found)}")
+    _tell_left(found, after, screen)
+
+
+def _left_to_others(found: Recovery, after: Integrity | None, screen: Screen) -> None:
+    """A stream that is run by somebody else is started there."""
+    from backcast.cli.render.recovery import render_start_elsewhere
+    from backcast.model.recovery import Recovered
+
+    screen.show(Recovered(found=found, after=after, stream=None), render_start_elsewhere(found))
+    _tell_left(found, after, screen)
+
+
+def _tell_left(found: Recovery, after: Integrity | None, screen: Screen) -> None:
     left = after or found.integrity
     if left is not None and left.findings:
         codes = ", ".join(each.code for each in left.findings)
@@ -152,3 +172,8 @@ def _start(found: Recovery, after: Integrity | None, common: Common, screen: Scr
         status = control.stream_status(found.stream)
         told = Recovered(found=found, after=after, stream=status)
         screen.show(told, render_stream(status, datetime.now(UTC)))
+
+
+def _started(found: Recovery) -> str:
+    """What starts the stream."""
+    return "its query, where it runs," if found.external else f"backcast stream start {found.stream}"

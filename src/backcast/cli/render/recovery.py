@@ -38,6 +38,13 @@ def render_recovery(found: Recovery) -> RenderableType:
     )
 
 
+def render_start_elsewhere(found: Recovery) -> RenderableType:
+    """What is left to whoever runs the stream."""
+    fresh = found.way is Way.FRESH
+    begins = f"begins with batch 0, at {_offsets(found.starting)}" if fresh else "goes on where it stands"
+    return text((found.stream, STRONG), f"  start it again where it runs: it {begins}")
+
+
 def render_integrity(before: Integrity | None, after: Integrity) -> RenderableType:
     """What is otherwise than before rows were added."""
     mended, new = changes(before, after) if before is not None else ((), after.findings)
@@ -71,6 +78,11 @@ def _findings(findings: tuple[Finding, ...]) -> RenderableType | None:
 
 def _table(found: Recovery) -> list[RenderableType]:
     version = "" if found.version is None else f", version {found.version}"
+    if found.by:
+        return [
+            text((found.table, STRONG), (f"  dataset {found.dataset}", QUIET)),
+            f"what was read is proven up to {_offsets(found.proven)}: {found.by}",
+        ]
     newest = f"its newest batch is {found.batch:,}{version}" if found.batch > NO_BATCH else "the query begins anew"
     return [
         text((found.table, STRONG), (f"  dataset {found.dataset}", QUIET)),

@@ -22,7 +22,7 @@ from backcast.cli.render.layout import (
 )
 from backcast.cli.render.words import ago, count, duration, moment, number
 from backcast.model.live import LiveBatch, StreamPosition, StreamStatus
-from backcast.model.stream_backfill import StreamBackfill
+from backcast.model.stream_backfill import RESUMED, StreamBackfill
 
 _STYLES = {
     "running": "bold green",
@@ -141,11 +141,18 @@ def render_streams(found: Sequence[StreamStatus], now: datetime) -> RenderableTy
     return page(table)
 
 
+def _start_elsewhere(done: StreamBackfill) -> str:
+    if done.has(RESUMED):
+        return f"goes on: its checkpoint has moved since batch {done.batch}"
+    return f"start it again where it runs: it goes on behind batch {done.batch}"
+
+
 def render_backfill(done: StreamBackfill, status: StreamStatus, now: datetime) -> RenderableType:
     rows: list[tuple[str, list[RenderableType]]] = [
         ("way", [text(f"{done.way}: {done.why}")]),
         ("run", [text(f"{done.run_id}, published; take it back with backcast undo {done.run_id}")]),
         ("backup", [text(done.backup)] if done.backup else []),
+        ("stream", [text(_start_elsewhere(done))] if done.external else []),
     ]
     head = text((done.stream, STRONG), f"  {done.start} to {done.end} ", ("restated", "bold green"))
     return page(head, blocks(rows), text(""), render_stream(status, now))

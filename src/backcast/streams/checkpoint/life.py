@@ -24,19 +24,19 @@ class Signs:
     recent: bool
 
 
-def signs_of_life(checkpoint: Checkpoint, clock: Clock) -> Signs:
+def signs_of_life(checkpoint: Checkpoint, clock: Clock, seconds: float = _BETWEEN_LOOKS) -> Signs:
     """Two looks, a moment apart. A stream that waits for records shows none."""
     before = signature(checkpoint)
-    clock.sleep(_BETWEEN_LOOKS)
+    clock.sleep(seconds)
     after = Checkpoint(checkpoint.root)
     last = last_written(after)
     recent = last is not None and (clock.now() - last).total_seconds() < _RECENT
     return Signs(moving=signature(after) != before, last=last, recent=recent)
 
 
-def refuse_running(checkpoint: Checkpoint, clock: Clock, *, stopped: bool) -> None:
+def refuse_running(checkpoint: Checkpoint, clock: Clock, *, stopped: bool, seconds: float = _BETWEEN_LOOKS) -> None:
     """Raises Conflict while files move, and as long as nobody says that the stream is stopped."""
-    signs = signs_of_life(checkpoint, clock)
+    signs = signs_of_life(checkpoint, clock, seconds)
     if signs.moving:
         raise Conflict(
             f"the stream is running: files of {checkpoint.root} change right now", hint="stop it, then type this again"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -68,15 +68,25 @@ def _refuse_broken(checkpoint: Checkpoint, batch: int) -> None:
 
 def _log_problem(checkpoint: Checkpoint, batch: int) -> str:
     """What is wrong with the logs of the batch; empty when nothing is."""
-    for name, read in (("offsets", checkpoint.plan), ("commits", checkpoint.commit)):
-        try:
-            read(batch)
-        except Garbled as error:
-            return f"{name}/{batch}: {error}"
-        if fits_checksum(checkpoint.root / name / str(batch)) is False:
-            return f"{name}/{batch}: it does not fit the checksum beside it"
-    what = step_back(checkpoint, batch)
-    return f"offsets/{batch}: {what} of batch {batch - 1}" if what else ""
+    return offsets_problem(checkpoint, batch) or _file_problem(checkpoint, "commits", batch, checkpoint.commit)
+
+
+def offsets_problem(checkpoint: Checkpoint, batch: int) -> str:
+    """Why the offsets of the batch cannot be relied on; empty when they can."""
+    problem = _file_problem(checkpoint, "offsets", batch, checkpoint.plan)
+    what = "" if problem else step_back(checkpoint, batch)
+    return problem or (f"offsets/{batch}: {what} of batch {batch - 1}" if what else "")
+
+
+def _file_problem(checkpoint: Checkpoint, name: str, batch: int, read: Callable[[int], object]) -> str:
+    try:
+        there = read(batch)
+    except Garbled as error:
+        return f"{name}/{batch}: {error}"
+    if there is None:
+        return f"{name}/{batch}: it is not there"
+    fits = fits_checksum(checkpoint.root / name / str(batch))
+    return f"{name}/{batch}: it does not fit the checksum beside it" if fits is False else ""
 
 
 def _before(checkpoint: Checkpoint, moment: datetime, delay: timedelta) -> int:
