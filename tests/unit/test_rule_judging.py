@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -156,6 +157,47 @@ def test_a_masked_column_has_no_value_in_the_words_about_its_drift() -> None:
     facts = Facts({}, distances={"": distance(buckets(a=1), buckets(b=1), ordered=False)})
     assert "most of all a" in judge(rule, facts).detail or "most of all b" in judge(rule, facts).detail
     assert "most of all ***" in judge(rule, facts, ("name",)).detail
+
+
+FRESH = {"newest": 1_767_225_600_000_000}
+
+
+@pytest.mark.parametrize("per", Per)
+@pytest.mark.parametrize(
+    ("kind", "stage", "base"),
+    [
+        (RuleKind.FRESH, FRESH, {}),
+        (RuleKind.SUM, {"sum": 4711, "values": 1}, {"sum": 815, "values": 1}),
+        (RuleKind.MEAN, {"sum": 4711, "values": 1}, {"sum": 815, "values": 1}),
+    ],
+)
+def test_a_masked_column_has_no_value_in_the_words_and_numbers_about_it(
+    kind: RuleKind, stage: dict[str, Any], base: dict[str, Any], per: Per
+) -> None:
+    """The newest value, and the sum over one row, are that row's own."""
+    rule = Rule(kind=kind, name="r", columns=("x",), per=per, within_seconds=60)
+    unit = "" if per is Per.SCOPE else "2026-01-02"
+    facts = Facts({unit: stage}, {unit: base}, ends={unit: datetime(2026, 1, 2, tzinfo=UTC)})
+    told, masked = judge(rule, facts), judge(rule, facts, ("x",))
+    assert (told.passed, masked.passed) == (False, False)
+    assert any(value in told.model_dump_json() for value in ("4711", "4,711", "1767225600", "2026-01-01"))
+    text = masked.model_dump_json()
+    assert not any(value in text for value in ("4711", "4,711", "815", "1767225600", "2026-01-01", "1 day", "%)"))
+    assert "***" in masked.detail
+
+
+@pytest.mark.parametrize("sql", ["max(salary)", "sum(`Salary`)"])
+@pytest.mark.parametrize("per", Per)
+def test_a_metric_of_a_masked_column_tells_only_whether_it_needs_a_look(sql: str, per: Per) -> None:
+    gates = Gates(metrics=(Metric(name="m", sql=sql, falls=0.5, per=per),))
+    stage, base = (
+        Scan({"d0": Part(Digest(rows=1), metrics={"m": value})}, Part(metrics={"m": value})) for value in (47.0, 4711.0)
+    )
+    (told,) = judge_gates(gates, stage, base, None, ("salaries",))
+    (masked,) = judge_gates(gates, stage, base, None, ("salary",))
+    assert "4711" in told.model_dump_json()
+    assert "47" not in masked.model_dump_json()
+    assert (masked.passed, "needs a look" in masked.detail) == (False, True)
 
 
 @pytest.mark.parametrize(

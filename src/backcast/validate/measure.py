@@ -172,7 +172,7 @@ def measure(judging: Judging) -> Measured:
             base = engine.scan(judging.base(), judging.parts, compared, gates.metrics, digests=gates != NO_GATES)
         found = {rule.name: _scanned(judging, rule, scan, base) for rule in scanned}
         if base is not None:
-            noticed = judge_gates(gates, scan, base, _changed_rows(judging, scan, base))
+            noticed = judge_gates(gates, scan, base, _changed_rows(judging, scan, base), settings.masked)
     except ChunkFailed as error:
         why = _why(error, settings.masked)
         found = {rule.name: failed(rule, why) for rule in scanned}
