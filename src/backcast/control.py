@@ -26,7 +26,7 @@ from backcast.collection import Collection
 from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
 from backcast.faults import point
 from backcast.freezing import Freezing
-from backcast.held import HeldRun, quiet
+from backcast.held import HeldRun, quiet, require_retryable
 from backcast.model.finding import Severity
 from backcast.model.manifest import OnFailure
 from backcast.model.report import GcReport, OnProgress, Plan
@@ -190,8 +190,7 @@ class ControlPlane(
         """Put failed chunks back to pending and go on."""
         store = self.world.store()
         run = store.runs.run(run_id)
-        if run.state is not RunState.FAILED:
-            raise StateConflict(f"run {run.run_id} is {run.state}, not failed", hint=f"backcast status {run.run_id}")
+        require_retryable(store.runs, run)
         with self._held(run.run_id) as lease:
             failed = [chunk.chunk_id for chunk in store.runs.chunks(run.run_id) if chunk.state == "failed"]
             store.chunks.reset(run.run_id, failed, lease.check())

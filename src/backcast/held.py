@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from backcast.model.run import Event, Publication, Run
     from backcast.model.table import FileRef, Movement
     from backcast.model.verdict import Verdict
-    from backcast.ports import Input
+    from backcast.ports import Input, RunReader
     from backcast.run.lease import HeldLease
     from backcast.world import World
 
@@ -84,6 +84,19 @@ def live_rules(world: World, run_id: str, version: str | None, files: tuple[File
     else:
         versions = Versions(target, version, version, NetChange(version, version or "", files, (), ()))
     return measure(judging_of(run_id, manifest, inputs, rule_help(world, manifest), versions)).checks()
+
+
+def require_retryable(runs: RunReader, run: Run) -> None:
+    """Raises StateConflict for a run that has not failed, and for one whose canary was rejected: so would the rest."""
+    if run.state is not RunState.FAILED:
+        raise StateConflict(f"run {run.run_id} is {run.state}, not failed", hint=f"backcast status {run.run_id}")
+    seen = judged(runs.events(run.run_id))
+    held = any(chunk.state is ChunkState.HELD for chunk in runs.chunks(run.run_id))
+    if held and seen is not None and seen.outcome is Outcome.REJECTED:
+        raise StateConflict(
+            f"the canary of {run.run_id} was rejected: the other chunks stay held back",
+            hint=f"mend what it shows, backcast cancel {run.run_id}, then plan again",
+        )
 
 
 def quiet(progress: Progress) -> None:
