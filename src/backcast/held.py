@@ -80,7 +80,7 @@ def live_rules(world: World, run_id: str, version: str | None, files: tuple[File
     inputs = current_inputs(manifest, amendments(events))
     target = world.target(manifest.target.dataset)
     if replaces:
-        versions = Versions(target, recorded_stage(run_id, events).base, version)
+        versions = Versions(target, recorded_stage(run_id, events).base, version, live=version)
     else:
         versions = Versions(target, version, version, NetChange(version, version or "", files, (), ()))
     return measure(judging_of(run_id, manifest, inputs, rule_help(world, manifest), versions)).checks()

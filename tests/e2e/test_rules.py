@@ -62,9 +62,9 @@ def declare(shop: Shop, dataset: str = "", pipeline: str = "") -> None:
     file.write_text(text)
 
 
-def verdict_of(shop: Shop) -> tuple[ControlPlane, str, Verdict]:
+def verdict_of(shop: Shop, *window: str) -> tuple[ControlPlane, str, Verdict]:
     control = shop.open()
-    plan = control.plan(shop.request())
+    plan = control.plan(shop.request(*window))
     assert not plan.refused, plan.manifest.findings
     run = control.run(plan.run_id)
     verdict = control.world.reader().verdict(run.run_id)
@@ -358,10 +358,21 @@ def test_only_its_own_types_fit_a_table_that_asks_for_them(shop: Shop) -> None:
     assert not shop.open().plan(shop.request()).refused
 
 
+@both
 def test_what_readers_see_after_a_publish_is_held_to_the_same_rules(shop: Shop) -> None:
-    declare(shop, "rules:\n  - range: {column: revenue, max: 1000}")
-    control, run_id, _ = verdict_of(shop)
+    """Keys also against rows around the scope that came after its base."""
+    declare(shop, "rules:\n  - range: {column: revenue, max: 1000}\n  - unique: [shop]")
+    shop.spark.sql(f"DELETE FROM {shop.revenue} WHERE day <> '2026-01-04'")
+    control, run_id, _ = verdict_of(shop, "2026-01-04", "2026-01-05")
     control.publish(run_id)
-    assert not control.watch(run_id, once=True).failed
+
+    def failing() -> set[str]:
+        seen = control.watch(run_id, once=True).newest
+        assert seen is not None
+        return {each.name for each in seen.checks if not each.passed}
+
+    assert failing() == set()
+    shop.live("2026-02-04", shop="S1")
+    assert failing() == {"unique shop"}
     shop.live("2026-01-04", shop="LIVE", revenue="1001.00")
-    assert control.watch(run_id, once=True).failed
+    assert failing() == {"unique shop", "range revenue"}
