@@ -226,10 +226,10 @@ class ControlPlane(
         if run.state is RunState.PUBLISHED:
             return self._done_before(run)
         refuse_unaccepted(run)
-        if run.state in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
+        if run.state in (RunState.ACCEPTED, RunState.UNDONE):
+            # What is under way already is asked the same under its lease: refused, it goes back.
             require_approval(self.world, run)
             require_history(self.world.reader(), run)
-        if run.state in (RunState.ACCEPTED, RunState.UNDONE):
             require_confirmation(self.world, run, yes=yes)
         with self._held(run.run_id) as lease, self._freezing.frozen(run):
             publication = HeldRun(self.world, run.run_id, lease, on_progress).publish()

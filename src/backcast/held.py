@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from backcast.appending import only_append
 from backcast.approving import approved_by, require_approval
-from backcast.errors import StateConflict
+from backcast.errors import Refused, StateConflict
 from backcast.faults import point
 from backcast.model.amendment import amendments, current_inputs
 from backcast.model.approval import Approvals
@@ -27,6 +27,7 @@ from backcast.plan.pins import pin_inputs, read_windows
 from backcast.publish.decide import RestageNeeded
 from backcast.publish.job import PublishJob
 from backcast.publish.step import publish as publish_step
+from backcast.publish.step import withdraw
 from backcast.publish.undo import undo as undo_step
 from backcast.recorded import require_history
 from backcast.replaying import input_of, record_replay, transform_of
@@ -239,8 +240,12 @@ class HeldRun:
             self.run()
         run = runs.run(self.run_id)
         if run.state in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
-            require_approval(self.world, run)
-            require_history(runs, run)
+            try:
+                require_approval(self.world, run)
+                require_history(runs, run)
+            except Refused as error:
+                withdraw(self._publish_job(), error.message)
+                raise
         try:
             with self._in_turn() as turn:
                 return publish_step(self._publish_job(turn), runs.verdict(self.run_id))
