@@ -12,10 +12,13 @@ import pytest
 from backcast.model.digest import Digest
 from backcast.model.layer import Consequence, Layer
 from backcast.model.rule import Gates, Metric, Per, Rule, RuleKind, RuleResult
+from backcast.model.scope import EVERYTHING, ValueClause
 from backcast.model.verdict import Check, Outcome, outcome_of
 from backcast.ports.rules import Bucket, Part, Scan
+from backcast.testing.samples import sample_manifest
 from backcast.validate.drift import distance
 from backcast.validate.gates import changed_parts, judge_gates
+from backcast.validate.measure import reaches_out
 from backcast.validate.rules import Facts, added, judge, percent
 
 
@@ -101,6 +104,27 @@ def test_numbers_of_partitions_add_up_to_those_of_the_scope() -> None:
     assert added([{"sum": None}, {"sum": None}]) == {"sum": None}
 
 
+@pytest.mark.parametrize(
+    ("key", "where", "reaches"),
+    [
+        (("id", "day"), (), False),
+        (("id",), (), True),
+        (("id", "day"), (ValueClause(column="tenant", values=("T-41",)),), True),
+        (("tenant", "day"), (ValueClause(column="tenant", values=("T-41",)),), False),
+    ],
+)
+def test_rows_outside_are_looked_at_unless_the_key_itself_says_where_a_row_belongs(
+    key: tuple[str, ...], where: tuple[ValueClause, ...], reaches: bool
+) -> None:
+    manifest = sample_manifest()
+    predicate = manifest.scope.predicate.and_values(where)
+    scoped = manifest.model_copy(update={"scope": manifest.scope.model_copy(update={"predicate": predicate})})
+    rule = Rule(kind=RuleKind.UNIQUE, name="r", columns=key)
+    assert reaches_out(rule, scoped) is reaches
+    everything = manifest.scope.model_copy(update={"predicate": EVERYTHING})
+    assert reaches_out(rule, manifest.model_copy(update={"scope": everything}))
+
+
 def moved(before: Any, after: Any, **fields: Any) -> RuleResult:
     rule = Rule(kind=RuleKind.SUM, name="r", columns=("x",), **fields)
     return judge(rule, Facts({"": {"sum": after, "values": 2}}, {"": {"sum": before, "values": 2}}))
@@ -125,6 +149,7 @@ def test_what_cannot_be_compared_has_not_passed(wrong: float) -> None:
             f"sum of x is no finite number on the {side}: nothing can be compared with it",
         )
         assert None in result.numbers.values()
+    assert moved(None, wrong).detail == "sum of x is unknown, the base has none"
 
 
 def test_a_share_of_rows_is_exactly_what_was_written() -> None:

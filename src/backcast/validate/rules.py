@@ -258,7 +258,7 @@ def percent(share: float) -> str:
 
 
 def _short(value: Measure) -> str:
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "unknown"
     if value == int(value):
         return f"{int(value):,}"
