@@ -11,6 +11,7 @@ from backcast.model.need import ApprovalNeed, stricter
 from backcast.model.policy import need_under, reach_of
 from backcast.model.states import OPEN_STATES, RunState
 from backcast.recorded import state_told
+from backcast.run.spending import seconds_spent
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,16 +27,20 @@ if TYPE_CHECKING:
 _WAITING = (RunState.PLANNED, RunState.APPROVED, RunState.ACCEPTED)
 
 
-def need_of(world: World, manifest: Manifest, staged_rows: int = 0) -> ApprovalNeed | None:
+def need_of(world: World, manifest: Manifest, staged_rows: int = 0, seconds: float = 0.0) -> ApprovalNeed | None:
     """What the plan recorded and what the policy says now, whichever asks for more.
 
-    A run that staged more rows than were expected needs whoever a plan of that size would have needed.
+    A run that staged more rows than were expected, or cost more in the time that its jobs took, needs whoever a plan of
+    that size would have needed.
     """
     planned, policy = manifest.approval, world.policy()
     if policy is None or asks_nobody(manifest):
         return planned
     reach = planned.reach if planned is not None else reach_of(manifest, None, whole_table=False)
-    found = {"tier": _tier(world, manifest) or reach.tier, "rows": max(reach.rows, staged_rows)}
+    cost = reach.cost
+    if cost is not None and policy.prices is not None:
+        cost = max(cost, policy.prices.cost((staged_rows, staged_rows), (seconds, seconds))[1])
+    found = {"tier": _tier(world, manifest) or reach.tier, "rows": max(reach.rows, staged_rows), "cost": cost}
     reach = reach.model_copy(update=found)
     if planned is not None:
         return stricter(planned, need_under(policy, reach, planned.planned_by))
@@ -55,9 +60,10 @@ def asks_nobody(manifest: Manifest) -> bool:
 
 
 def need_of_run(world: World, reader: RunReader, run: Run) -> ApprovalNeed | None:
-    """What the run needs, by its plan and by what it staged."""
-    verdict = reader.verdict(run.run_id)
-    return need_of(world, reader.manifest(run.run_id), 0 if verdict is None else verdict.rows)
+    """What the run needs, by its plan and by what it staged and spent."""
+    run_id = run.run_id
+    verdict, spent = reader.verdict(run_id), seconds_spent(reader.stage_records(run_id), reader.events(run_id))
+    return need_of(world, reader.manifest(run_id), 0 if verdict is None else verdict.rows, spent)
 
 
 def standing(world: World, reader: RunReader, run: Run, now: datetime | None) -> Approvals:

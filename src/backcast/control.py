@@ -21,7 +21,7 @@ from backcast.collection import Collection
 from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
 from backcast.faults import point
 from backcast.freezing import Freezing
-from backcast.held import HeldRun, quiet
+from backcast.held import HeldRun, quiet, require_retryable
 from backcast.model.finding import Severity
 from backcast.model.manifest import OnFailure
 from backcast.model.report import GcReport, OnProgress, Plan
@@ -188,8 +188,7 @@ class ControlPlane(
         """Put failed chunks back to pending and go on."""
         store = self.world.store()
         run = store.runs.run(run_id)
-        if run.state is not RunState.FAILED:
-            raise StateConflict(f"run {run.run_id} is {run.state}, not failed", hint=f"backcast status {run.run_id}")
+        require_retryable(store.runs, run)
         with self._held(run.run_id) as lease:
             failed = [chunk.chunk_id for chunk in store.runs.chunks(run.run_id) if chunk.state == "failed"]
             store.chunks.reset(run.run_id, failed, lease.check())
@@ -225,10 +224,10 @@ class ControlPlane(
         if run.state is RunState.PUBLISHED:
             return self._done_before(run)
         refuse_unaccepted(run)
-        if run.state in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
+        if run.state in (RunState.ACCEPTED, RunState.UNDONE):
+            # What is under way already is asked the same under its lease: refused, it goes back.
             require_approval(self.world, run)
             require_history(self.world.reader(), run)
-        if run.state in (RunState.ACCEPTED, RunState.UNDONE):
             require_confirmation(self.world, run, yes=yes)
         with self._held(run.run_id) as lease, self._freezing.frozen(run):
             publication = HeldRun(self.world, run.run_id, lease, on_progress).publish()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from backcast.appending import only_append
 from backcast.approving import approved_by, require_approval
-from backcast.errors import StateConflict
+from backcast.errors import Refused, StateConflict
 from backcast.faults import point
 from backcast.model.amendment import amendments, current_inputs
 from backcast.model.approval import Approvals
@@ -27,6 +27,7 @@ from backcast.plan.pins import pin_inputs, read_windows
 from backcast.publish.decide import RestageNeeded
 from backcast.publish.job import PublishJob
 from backcast.publish.step import publish as publish_step
+from backcast.publish.step import withdraw
 from backcast.publish.undo import undo as undo_step
 from backcast.recorded import require_history
 from backcast.replaying import input_of, record_replay, transform_of
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from backcast.model.run import Event, Publication, Run
     from backcast.model.table import FileRef, Movement
     from backcast.model.verdict import Verdict
-    from backcast.ports import Input
+    from backcast.ports import Input, RunReader
     from backcast.run.lease import HeldLease
     from backcast.world import World
 
@@ -80,10 +81,23 @@ def live_rules(world: World, run_id: str, version: str | None, files: tuple[File
     inputs = current_inputs(manifest, amendments(events))
     target = world.target(manifest.target.dataset)
     if replaces:
-        versions = Versions(target, recorded_stage(run_id, events).base, version)
+        versions = Versions(target, recorded_stage(run_id, events).base, version, live=version)
     else:
         versions = Versions(target, version, version, NetChange(version, version or "", files, (), ()))
     return measure(judging_of(run_id, manifest, inputs, rule_help(world, manifest), versions)).checks()
+
+
+def require_retryable(runs: RunReader, run: Run) -> None:
+    """Raises StateConflict for a run that has not failed, and for one whose canary was rejected: so would the rest."""
+    if run.state is not RunState.FAILED:
+        raise StateConflict(f"run {run.run_id} is {run.state}, not failed", hint=f"backcast status {run.run_id}")
+    seen = judged(runs.events(run.run_id))
+    held = any(chunk.state is ChunkState.HELD for chunk in runs.chunks(run.run_id))
+    if held and seen is not None and seen.outcome is Outcome.REJECTED:
+        raise StateConflict(
+            f"the canary of {run.run_id} was rejected: the other chunks stay held back",
+            hint=f"mend what it shows, backcast cancel {run.run_id}, then plan again",
+        )
 
 
 def quiet(progress: Progress) -> None:
@@ -226,8 +240,12 @@ class HeldRun:
             self.run()
         run = runs.run(self.run_id)
         if run.state in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING):
-            require_approval(self.world, run)
-            require_history(runs, run)
+            try:
+                require_approval(self.world, run)
+                require_history(runs, run)
+            except Refused as error:
+                withdraw(self._publish_job(), error.message)
+                raise
         try:
             with self._in_turn() as turn:
                 return publish_step(self._publish_job(turn), runs.verdict(self.run_id))

@@ -44,9 +44,13 @@ class Feed:
         iceberg = self.format is TableFormat.ICEBERG
         return f"{self.namespace}.{name}" if iceberg else f"delta.`{self.root}/lake/{name}`"
 
+    def made(self, name: str, select: str, partitioned: str = "") -> None:
+        """The table as it is then, whatever it was before."""
+        self.spark.sql(f"CREATE OR REPLACE TABLE {self.table(name)} USING {self.format} {partitioned} AS {select}")
+
     def land(self, select: str) -> None:
         """What the file held, as the loader made a table of it."""
-        self.spark.sql(f"CREATE OR REPLACE TABLE {self.table('landed')} USING {self.format} AS {select}")
+        self.made("landed", select)
 
     def declare(self, lake: Path, *, sql: str, rules: str = "", gates: str = "") -> None:
         places = {
@@ -101,24 +105,28 @@ def feed(tmp_path: Path, spark: SparkSession, namespace: str, request: pytest.Fi
     made = Feed(tmp_path, spark, namespace, getattr(request, "param", TableFormat.ICEBERG))
     if made.format is TableFormat.ICEBERG:
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-    spark.sql(f"CREATE TABLE {made.table('prices')} USING {made.format} PARTITIONED BY (day) AS {_BASE}")
+    made.made("prices", _BASE, "PARTITIONED BY (day)")
     return made
 
 
 SAME = "SELECT day, symbol, close, quoted, updated_at FROM landed"
 
 
+@ON_BOTH
 def test_a_file_cut_to_one_row_of_seven_columns_is_refused_by_its_shape_and_held_by_its_size(
     feed: Feed, lake_root: Path
 ) -> None:
-    """Taken as it is, its columns are not the table's. Taken by name, one row is left of 609."""
-    one = f"SELECT *, 1 AS extra_1, 2 AS extra_2 FROM ({_BASE}) LIMIT 1"
-    feed.land(one)
+    """Three columns were expected. Taken as it is, the file has four more. Taken by name, one row is left of 609."""
+    feed.made("prices", f"SELECT day, symbol, close FROM ({_BASE})", "PARTITIONED BY (day)")
+    extra = [f"extra_{number}" for number in (1, 2, 3, 4)]
+    feed.land(f"SELECT day, symbol, close, {', '.join(f'0 AS {name}' for name in extra)} FROM ({_BASE}) LIMIT 1")
     feed.declare(lake_root, sql="SELECT * FROM landed")
     plan = feed.open().plan(feed.request())
     assert plan.refused
-    assert any("extra_1" in each.reason for each in plan.findings if each.severity == "block")
-    feed.declare(lake_root, sql=SAME, gates="metrics: {rows: {sql: 'count(*)', falls: 50%}}")
+    reasons = " ".join(each.reason for each in plan.findings if each.severity == "block")
+    assert [name for name in extra if name in reasons] == extra
+    by_name = "SELECT day, symbol, close FROM landed"
+    feed.declare(lake_root, sql=by_name, gates="metrics: {rows: {sql: 'count(*)', falls: 50%}}")
     control, run_id = feed.staged()
     status = control.status(run_id)
     assert status.run.state is RunState.REVIEW
@@ -127,6 +135,7 @@ def test_a_file_cut_to_one_row_of_seven_columns_is_refused_by_its_shape_and_held
         control.publish(run_id)
 
 
+@ON_BOTH
 def test_a_file_that_is_ten_days_old_does_not_replace_newer_rows(feed: Feed, lake_root: Path) -> None:
     old = "timestampadd(DAY, -10, updated_at)"
     feed.land(f"SELECT day, symbol, close - 1 AS close, quoted, {old} AS updated_at FROM ({_BASE})")
@@ -158,6 +167,7 @@ def test_seven_keys_that_are_there_twice_are_counted_and_shown(feed: Feed, lake_
     assert {sample["symbol"] for sample in result.samples} == {"S5"}
 
 
+@ON_BOTH
 def test_a_renamed_column_is_refused_before_anything_is_computed(feed: Feed, lake_root: Path) -> None:
     feed.land(f"SELECT day, symbol, close AS closing_price, quoted, updated_at FROM ({_BASE})")
     feed.declare(lake_root, sql="SELECT * FROM landed")

@@ -116,20 +116,28 @@ def test_a_budget_refuses_before_and_stops_during(shop: Shop) -> None:
     assert control.run(enough.run_id).state is RunState.ACCEPTED
 
 
-@pytest.mark.parametrize(("seconds", "then"), [(120, "shop"), (4, "1 // 0")], ids=["slow", "failing"])
+@pytest.mark.parametrize(
+    ("seconds", "then", "limit", "told"),
+    [
+        (120, "shop", {"max_seconds": 10}, r"jobs took \d+ s, 10 s are allowed"),
+        (4, "1 // 0", {"max_cost": 10.0}, r"it cost \d+\.\d+ EUR so far, 10.00 are allowed"),
+    ],
+    ids=["slow", "failing"],
+)
 def test_a_budget_ends_a_job_that_takes_too_long_and_counts_those_that_fail(
-    shop: Shop, seconds: int, then: str
+    shop: Shop, seconds: int, then: str, limit: dict[str, float], told: str
 ) -> None:
-    """The slow one is a single job; of the other, each attempt takes less than the limit."""
+    """The slow one is a single job; of the other, each attempt takes less than the limit. A second costs a euro."""
+    with_policy(shop, "matrix: []\nprices: {per_executor_hour: 3600, currency: EUR}\n")
     code, before = shop.root / "pipelines" / "revenue.py", shop.rows()
     asleep = f"F.udf(lambda shop: __import__('time').sleep({seconds}) or str({then}))"
     code.write_text(
         code.read_text().replace('= inputs["sales"]', f'= inputs["sales"].withColumn("shop", {asleep}("shop"))')
     )
     control = shop.open()
-    run_id = control.plan(shop.request().model_copy(update={"max_seconds": 10})).run_id
+    run_id = control.plan(shop.request().model_copy(update=limit)).run_id
     began = time.monotonic()
-    with pytest.raises(OverBudget, match=r"jobs took \d+ s, 10 s are allowed"):
+    with pytest.raises(OverBudget, match=told):
         control.run(run_id)
     assert time.monotonic() < began + 100
     status = control.status(run_id)

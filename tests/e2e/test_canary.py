@@ -81,6 +81,9 @@ def test_a_canary_that_is_rejected_fails_the_run_and_nothing_more_is_computed(sh
     assert "the canary was rejected: key unique" in status.because
     assert status.strip == ":::#:::"
     assert status.next_command == f"backcast cancel {run_id}"
+    with pytest.raises(StateConflict, match=r"the canary of .* was rejected"):
+        control.retry(run_id)
+    assert control.status(run_id).strip == ":::#:::"
     assert control.cancel(run_id).state is RunState.CANCELLED
 
 

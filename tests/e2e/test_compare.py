@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import json
 import time
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from contextlib import redirect_stderr, redirect_stdout
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from backcast.cli.dispatch import dispatch
 from backcast.cli.render.diff import render_compared, render_diff
+from backcast.demo.shell import in_process
 from backcast.errors import InvalidRequest, UnknownName
-from backcast.model.diff import Compared
+from backcast.model.diff import Compared, Diff
 from backcast.model.pipeline import TableFormat
 from backcast.page.diff import compared_page, diff_page
 from tests.unit.cli_screens import shown
 
 if TYPE_CHECKING:
+    from backcast.control import ControlPlane
     from backcast.testing.shop import Shop
 
 pytestmark = pytest.mark.parametrize("shop", TableFormat, indirect=True, ids=str)
@@ -47,10 +53,25 @@ def test_a_run_tells_chunks_columns_and_rows_that_change(shop: Shop) -> None:
     rows = control.diff_rows(plan.run_id)
     assert {row["_change"] for row in rows.collect()} == {"changed"}
     assert rows.where("before.revenue < after.revenue").count() == 8
+    told = typed(control, shop, "diff", plan.run_id, "--rows", "3", "--html", f"{shop.root}/diff.html")
+    assert Diff.model_validate(told).rows == diff.rows
+    assert (shop.root / "diff.html").read_text().count("<svg") == html.count("<svg")
     control.publish(plan.run_id)
     assert control.diff(plan.run_id).rows == diff.rows
     control.undo(plan.run_id)
     assert control.diff(plan.run_id, rows=False).rows is None
+
+
+def typed(control: ControlPlane, shop: Shop, *arguments: str) -> dict[str, Any]:
+    """The one document that a command prints with `--json`. A page that is there is not written over."""
+    out = io.StringIO()
+    with in_process(control), redirect_stdout(out), redirect_stderr(io.StringIO()):
+        again = [*arguments, "--json", "--project", str(shop.root)]
+        assert dispatch(again) == 0
+        assert dispatch(again) == InvalidRequest.exit_code
+    first, _, _ = out.getvalue().partition("\n{")
+    document: dict[str, Any] = json.loads(first)
+    return document
 
 
 def test_versions_are_named_by_number_and_by_time(shop: Shop) -> None:
@@ -75,6 +96,15 @@ def test_versions_are_named_by_number_and_by_time(shop: Shop) -> None:
     assert changed.key == {"day": "2026-01-05", "shop": "S0"}
     assert [(cell.column, cell.before, cell.after) for cell in changed.cells] == [("sales", "20", "21")]
     assert control.compare("revenue", start=between).rows == rows
+    frame = control.compare_rows("revenue", start=first)
+    assert {row["_change"] for row in frame.collect()} == {"added", "removed", "changed"}
+    assert frame.where("_change = 'changed'").select("day", "before.sales", "after.sales").collect() == [
+        (date(2026, 1, 5), 20, 21)
+    ]
+    assert control.compare_rows("revenue", start=first, end=first).isEmpty()
+    told = typed(control, shop, "compare", "revenue", "--from", first, "--html", f"{shop.root}/compared.html")
+    assert Compared.model_validate(told) == by_number
+    assert (shop.root / "compared.html").read_text() == compared_page(by_number)
     assert control.compare("revenue", start=first, end=first).rows is None
     page = flat(shown(render_compared(by_number)))
     assert "rows: 1 added, 1 removed, 1 changed by key day, shop" in page

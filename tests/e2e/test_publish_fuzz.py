@@ -9,17 +9,21 @@ from dataclasses import dataclass, field
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import BackcastError
+from backcast.errors import BackcastError, Unavailable
 from backcast.model.pipeline import TableFormat
 from backcast.model.run import Run
-from backcast.model.stage import recorded_stage
+from backcast.model.stage import recorded_stage, recorded_staged
 from backcast.model.states import RunState, allowed
 from backcast.model.verdict import Verdict
+from backcast.testing.faults import at_point
 from backcast.testing.shop import Shop
-from tests.e2e.test_publish import ON_BOTH, accepted
+from tests.e2e.test_interrupted_publish import break_off
+from tests.e2e.test_publish import ON_BOTH, WINDOW, accepted
+from tests.e2e.test_rules import declare
 
 MOVES = 9
-SEEDS = range(4)
+STARTS = ("accepted", "accepted", "without a verdict", "rejected by a rule")
+"""What the run is at first; the number of each is what chance begins with."""
 
 
 @dataclass
@@ -39,17 +43,39 @@ class Hand:
         return self.control.world.store().runs.run(self.run_id)
 
     @property
-    def newest(self) -> Verdict:
-        verdict = self.control.world.store().runs.verdict(self.run_id)
-        assert verdict is not None
-        return verdict
+    def newest(self) -> Verdict | None:
+        return self.control.world.store().runs.verdict(self.run_id)
+
+    def forge(self, **changes: object) -> None:
+        if self.newest is not None:
+            self.save(self.newest.model_copy(update=changes))
 
     def save(self, verdict: Verdict) -> None:
         self.control.world.store().runs.save_verdict(verdict)
 
+    def judged(self, verb: Callable[[str], object]) -> None:
+        """A verdict that the product itself gives meanwhile is genuine."""
+        before = self.newest
+        try:
+            verb(self.run_id)
+        finally:
+            if self.newest is not None and self.newest != before:
+                self.genuine[self.newest.canonical()] = self.newest
+
     def validate(self) -> None:
-        verdict = self.control.validate(self.run_id)
-        self.genuine[verdict.canonical()] = verdict
+        self.judged(self.control.validate)
+
+    def run_on(self) -> None:
+        self.judged(self.control.run)
+
+    def retry(self) -> None:
+        self.judged(self.control.retry)
+
+    def work(self) -> None:
+        self.judged(self.control.work)
+
+    def approve(self) -> None:
+        self.control.approve(self.run_id, comment="looks fine")
 
     def tamper_with_the_stage(self) -> None:
         """One more row behind validation's back."""
@@ -71,48 +97,74 @@ class Hand:
 
     def accept_what_was_tampered_with(self) -> None:
         if self.tampered is not None:
-            self.save(self.newest.model_copy(update={"staged": self.tampered, "accepted": True}))
+            self.forge(staged=self.tampered, accepted=True)
 
     def forge_a_check(self) -> None:
         """Accepted, says the verdict, and one of its blocking checks failed."""
-        first, *others = self.newest.checks
-        failed = (first.model_copy(update={"passed": False}), *others)
-        self.save(self.newest.model_copy(update={"checks": failed, "accepted": True}))
+        checks = () if self.newest is None else self.newest.checks
+        self.forge(checks=tuple(each.model_copy(update={"passed": False}) for each in checks), accepted=True)
 
     def forge_the_files(self) -> None:
-        self.save(self.newest.model_copy(update={"net_change": "f" * 64}))
+        self.forge(net_change="f" * 64)
 
     def take_the_verdict_of_another_run(self) -> None:
-        self.save(self.newest.model_copy(update={"run_id": "revenue-20260101-abcdef"}))
+        self.forge(run_id="revenue-20260101-abcdef")
+
+    def say_it_is_accepted(self) -> None:
+        self.forge(accepted=True)
 
     def reject(self) -> None:
-        self.save(self.newest.model_copy(update={"accepted": False}))
+        self.forge(accepted=False)
 
     def bring_an_old_verdict_back(self) -> None:
-        self.save(self.chance.choice(list(self.genuine.values())))
+        if self.genuine:
+            self.save(self.chance.choice(list(self.genuine.values())))
 
     def force_a_state(self) -> None:
-        """As a stale process might: along the table of states, without looking at any verdict."""
-        wanted = self.chance.choice([RunState.STAGED, RunState.ACCEPTED, RunState.REJECTED, RunState.REVIEW])
+        """As a stale process might, or one that died: along the table of states, without looking at any verdict."""
+        states = (RunState.STAGED, RunState.ACCEPTED, RunState.REJECTED, RunState.REVIEW, RunState.PUBLISHING)
+        wanted = self.chance.choice(states)
         if allowed(self.run.state, wanted):
-            detail = {"staged": next(iter(self.genuine.values())).staged} if wanted is RunState.STAGED else {}
+            staged = recorded_staged(self.control.logs(self.run_id))
+            detail = {"staged": staged} if wanted is RunState.STAGED else {}
             self.control.world.store().runs.transition(self.run, wanted, **detail)
 
     def undo(self) -> None:
         self.control.undo(self.run_id)
 
 
+def started(shop: Shop, start: str) -> tuple[ControlPlane, str]:
+    if start == "accepted":
+        return accepted(shop)
+    if start == "rejected by a rule":
+        declare(shop, "rules:\n  - range: {column: sales, max: 9}")
+    control = shop.open()
+    run_id = control.plan(shop.request(*WINDOW)).run_id
+    if start == "rejected by a rule":
+        assert control.run(run_id).state is RunState.REJECTED
+    else:
+        with pytest.raises(Unavailable), at_point("validate.before-verdict", break_off):
+            control.run(run_id)
+        assert control.status(run_id).run.state is RunState.STAGED
+    return control, run_id
+
+
 @ON_BOTH
-@pytest.mark.parametrize("seed", SEEDS)
-def test_no_order_of_events_publishes_what_was_not_validated(shop: Shop, seed: int) -> None:
+@pytest.mark.parametrize(("number", "start"), list(enumerate(STARTS)))
+def test_no_order_of_events_publishes_what_was_not_validated(shop: Shop, number: int, start: str) -> None:
     before = shop.rows()
-    control, run_id = accepted(shop)
-    restated = shop.expected("2026-01-03", "2026-01-05")
-    hand = Hand(shop, control, run_id, random.Random(seed))  # noqa: S311 - a test repeats its moves
-    hand.genuine[hand.newest.canonical()] = hand.newest
+    control, run_id = started(shop, start)
+    restated = shop.expected(*WINDOW)
+    hand = Hand(shop, control, run_id, random.Random(number))  # noqa: S311 - a test repeats its moves
+    if hand.newest is not None:
+        hand.genuine[hand.newest.canonical()] = hand.newest
     moves: list[Callable[[], None]] = [
         hand.validate,
-        hand.validate,
+        hand.run_on,
+        hand.retry,
+        hand.work,
+        hand.approve,
+        hand.say_it_is_accepted,
         hand.tamper_with_the_stage,
         hand.accept_what_was_tampered_with,
         hand.forge_a_check,
@@ -133,13 +185,15 @@ def test_no_order_of_events_publishes_what_was_not_validated(shop: Shop, seed: i
         except BackcastError:
             pass
         there = hand.run.state is RunState.PUBLISHED
-        sound = hand.newest.accepted and hand.newest.canonical() in hand.genuine
-        ready = hand.run.state in (RunState.ACCEPTED, RunState.UNDONE)
+        newest = hand.newest
+        sound = newest is not None and newest.accepted and newest.canonical() in hand.genuine
+        ready = hand.run.state in (RunState.ACCEPTED, RunState.UNDONE, RunState.PUBLISHING)
         try:
             control.publish(run_id)
         except BackcastError:
             published = False
         else:
             published, visible = True, restated
-        assert published == (there or (sound and ready)), f"{seed}: after {move.__name__}"
-        assert shop.rows() == visible, f"{seed}: after {move.__name__}"
+        assert published == (there or (sound and ready)), f"{number}: after {move.__name__}"
+        assert hand.run.state is not RunState.PUBLISHING, f"{number}: stuck after {move.__name__}"
+        assert shop.rows() == visible, f"{number}: after {move.__name__}"

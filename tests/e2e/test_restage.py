@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import NotValidated, ScopeChanged
+from backcast.errors import NotApproved, NotValidated, ScopeChanged
 from backcast.model.amendment import amendments
 from backcast.model.pipeline import TableFormat
 from backcast.model.stage import recorded_stage, stages_of
 from backcast.model.states import RunState
 from backcast.testing.faults import at_point, trace
 from backcast.testing.shop import Shop
+from tests.e2e.test_approval import with_policy
 
 ON_BOTH = pytest.mark.parametrize("shop", list(TableFormat), indirect=True)
 """For what a format does its own way; the rest is one flow for all."""
@@ -125,6 +126,28 @@ def test_a_scope_that_live_rows_reach_all_the_time_ends_in_a_refusal_and_later_i
     assert control.publish(run_id).amendment == 4
     assert shop.rows() == wanted
     assert all(wanted[each] == 1 for each in sales)
+
+
+def test_an_amendment_that_writes_more_than_was_approved_needs_who_would_have_been_needed(restaging: Shop) -> None:
+    shop, matrix = restaging, "matrix: [{needs: [team-lead]}]\n"
+    with_policy(shop, matrix)
+    control = shop.open()
+    manifest = control.plan(shop.request()).manifest
+    run_id = manifest.run_id()
+    control.approve(run_id)
+    assert control.run(run_id).state is RunState.ACCEPTED
+    sale(shop, "2026-01-04", "NEW")
+    before, wanted = shop.rows(), shop.expected()
+    assert manifest.approval is not None
+    assert manifest.approval.reach.rows == 8
+    with_policy(shop, matrix.replace("}]", "}, {when: {rows: '> 8'}, needs: [director]}]"))
+    with pytest.raises(NotApproved, match="director must agree"):
+        shop.open().publish(run_id)
+    assert shop.rows() == before
+    assert control.status(run_id).run.state is RunState.ACCEPTED
+    with_policy(shop, matrix)
+    assert shop.open().publish(run_id).amendment == 1, "what was approved stands for it"
+    assert shop.rows() == wanted
 
 
 def test_a_row_that_arrives_at_the_moment_of_the_commit_is_restaged_too(restaging: Shop) -> None:

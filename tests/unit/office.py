@@ -55,9 +55,11 @@ class Office:
         finally:
             control.world.close()
 
-    def planned(self, days: int = 3, *, by: str = "zoe", with_policy: bool = True) -> Run:
+    def planned(self, days: int = 3, *, by: str = "zoe", with_policy: bool = True, cost: float | None = None) -> Run:
         with self.door() as control:
             manifest, policy = sample_manifest(days=days, dataset="daily"), control.world.policy()
+            guess = manifest.estimate.model_copy(update={"cost_high": cost})
+            manifest = manifest.model_copy(update={"estimate": guess})
             if policy is not None and with_policy:
                 need = need_under(policy, reach_of(manifest, None, whole_table=False), (by,))
                 manifest = manifest.model_copy(update={"approval": need})

@@ -16,6 +16,7 @@ from backcast.model.archiving import REFERENCE
 from backcast.model.manifest import LivePolicy, Manifest
 from backcast.model.states import RunState
 from backcast.project.tokens import token_hash
+from backcast.run.spending import FAILED_CHUNKS
 from backcast.testing.samples import sample_manifest, sample_verdict
 from tests.unit.office import TWO, Office, open_office
 from tests.unit.projects import GOOD
@@ -163,6 +164,38 @@ def test_more_rows_than_were_expected_need_who_would_have_been_needed(office: Of
     run = office.moved(run, RunState.ACCEPTED)
     assert "director must agree" in office.refused(run, "publish").message
     assert office.approve("dan", run).state is RunState.ACCEPTED
+    with office.door() as control:
+        assert control.approvals(run.run_id).complete
+
+
+def test_more_time_than_was_expected_needs_who_would_have_been_needed_for_its_cost(office: Office) -> None:
+    """However it was spent: on live rows that made chunks be computed again, or on jobs that failed."""
+    office.policy(
+        "matrix: [{needs: [manager]}, {when: {cost: '> 100'}, needs: [director]}]\n"
+        "prices: {per_executor_hour: 3600, currency: EUR}\n"
+    )
+    run = office.approve("bob", office.planned(cost=10.0))
+    assert run.state is RunState.APPROVED
+    run = office.moved(run, RunState.RUNNING, RunState.STAGED, RunState.ACCEPTED)
+    for seconds, complete in ((99.0, True), (2.0, False)):
+        with office.door() as control:
+            control.world.store().runs.record(run.run_id, FAILED_CHUNKS, seconds=seconds)
+            assert control.approvals(run.run_id).complete is complete
+    assert "director must agree" in office.refused(run, "publish").message
+    assert office.approve("dan", run).state is RunState.ACCEPTED
+    with office.door() as control:
+        assert control.approvals(run.run_id).complete
+
+
+def test_the_tier_of_a_dataset_decides_who_is_asked_also_when_it_was_raised_after_the_plan(office: Office) -> None:
+    office.policy("matrix: [{when: {tier: gold}, needs: [director]}]\n")
+    run = office.planned()
+    with office.door() as control:
+        assert control.approvals(run.run_id).complete
+    yaml = office.root / "backcast.yaml"
+    yaml.write_text(yaml.read_text().replace("    key: [day, shop]\n", "    key: [day, shop]\n    tier: gold\n"))
+    assert "director must agree" in office.refused(run).message
+    yaml.write_text(yaml.read_text().replace("tier: gold", "tier: silver"))
     with office.door() as control:
         assert control.approvals(run.run_id).complete
 

@@ -11,8 +11,12 @@ import pytest
 from backcast.attest.explain import explain, window_of
 from backcast.attest.step import attest
 from backcast.cli.render.explain import render_explanation
+from backcast.model.approval import GIVEN, Person, as_data
 from backcast.model.explanation import Touch
+from backcast.model.layer import Consequence, Layer
 from backcast.model.manifest import Manifest
+from backcast.model.policy import Policy, need_under, reach_of
+from backcast.model.rule import RuleResult
 from backcast.model.run import Run
 from backcast.model.table import PublishMode
 from backcast.page.run import run_page
@@ -64,6 +68,46 @@ def test_what_an_append_of_several_chunks_changed_is_told(store: SqlStore) -> No
     looked(store, run, STAGED, "900 added", part("all rows", 0, 900), added=900)
     assert touch(store).changed == "900 added"
     assert "900 added" in page(store, run)
+
+
+def test_the_page_shows_rules_with_the_rows_that_break_them_and_who_agreed(store: SqlStore) -> None:
+    """Whatever is in those rows and words is text there."""
+    need = need_under(Policy(roles={"director": ("dan",)}), reach_of(sample_manifest(), None, whole_table=True), ())
+    run = published_run(store, sample_manifest().model_copy(update={"approval": need}))
+    hostile = "<script>alert(1)</script>"
+    person = Person(name="dan", how="token", account="shared")
+    store.runs.record(run.run_id, GIVEN, **as_data(person, "director", hostile, run.manifest_sha256, "0" * 64))
+    broken = RuleResult(
+        name="range amount",
+        kind="range",
+        layer=Layer.QUALITY,
+        consequence=Consequence.WARN,
+        passed=False,
+        detail="2 of 900 rows",
+        numbers={"failing": 2, "rows": 900},
+        failing_rows=2,
+        samples=({"shop": "***", "note": hostile},),
+    )
+    moved = broken.model_copy(
+        update={"name": "sum salary", "kind": "sum", "numbers": {"stage": None}, "samples": (), "passed": True}
+    )
+    verdict = sample_verdict(run.run_id).model_copy(update={"results": (broken, moved)})
+    store.runs.save_verdict(verdict)
+    told = page(store, run)
+    for shown_there in (
+        "Rules and gates",
+        "range amount",
+        "failing 2, rows 900",
+        "1 row of those that break it",
+        "***",
+    ):
+        assert shown_there in told, shown_there
+    assert "sum salary" in told
+    assert "None" not in told
+    for shown_there in ("Asked for: director", "dan", "token", "To be notified: stakeholders"):
+        assert shown_there in told, shown_there
+    assert hostile not in told
+    assert told.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 3, "in the row, in the approval, and in the history"
 
 
 def test_the_diff_of_a_canary_is_not_told_as_that_of_the_run(store: SqlStore) -> None:

@@ -106,6 +106,24 @@ def test_every_rule_that_matches_counts() -> None:
     assert need(policy, mode=PublishMode.MERGE).confirm
 
 
+def test_the_reason_why_history_is_touched_decides_too() -> None:
+    policy = Policy(roles=ROLES, matrix=(Rule(when=Condition(kind=(Kind.REPAIR, Kind.MIGRATION)), needs=("manager",)),))
+    assert need(policy, kind=Kind.REPAIR).roles == ("manager",)
+    assert need(policy, kind=Kind.RESTATEMENT).roles == ()
+
+
+def test_a_plan_reaches_as_far_as_the_high_end_of_its_estimate() -> None:
+    manifest = sample_manifest()
+    guess = manifest.estimate.model_copy(update={"rows_high": 9_000, "cost_high": 12.5})
+    request = manifest.request.model_copy(update={"kind": Kind.REPAIR})
+    settings = manifest.settings.model_copy(update={"publish_mode": PublishMode.MERGE})
+    changes = {"estimate": guess, "request": request, "settings": settings}
+    found = reach_of(manifest.model_copy(update=changes), "gold", whole_table=False)
+    assert (found.rows, found.cost, found.kind, found.mode) == (9_000, 12.5, Kind.REPAIR, PublishMode.MERGE)
+    assert (found.tier, found.days) == ("gold", 3.0)
+    assert reach_of(manifest, None, whole_table=False).rows == 2_700, "without a range it is the estimate itself"
+
+
 def test_what_is_not_known_counts_as_more_than_any_number() -> None:
     assert Bound(above=10).holds(None)
     assert not Bound(below=10).holds(None)

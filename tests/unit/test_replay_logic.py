@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from backcast.model.replay import Difference, Mend
-from backcast.plan.replay import Logic
+from datetime import UTC, datetime
+
+from backcast.model.finding import Severity
+from backcast.model.replay import Difference, Mend, ReplayPin
+from backcast.model.watermark import WatermarkStrategy
+from backcast.plan.replay import Logic, replay_findings
 
 _JOIN = Difference("a join of two streams meets records from before the window", Mend.WARM_UP)
 _STATE = Difference("applyInPandasWithState sees rows in the order of batches", Mend.STATE)
@@ -26,6 +30,17 @@ def test_records_from_before_the_window_are_a_difference_unless_a_warm_up_reads_
     assert warm.different == ()
     assert warm.same.startswith("with warm-up its logic gives the same rows as a batch")
     assert warm.same.endswith(_JOIN.because)
+
+
+def test_a_check_that_a_replay_leaves_out_is_told() -> None:
+    def told(strategy: WatermarkStrategy, recompute: int) -> list[tuple[str, Severity]]:
+        pin = ReplayPin(stream="live", strategy=strategy, because="a test", batch=3)
+        found = replay_findings(pin, (), datetime(2026, 1, 1, tzinfo=UTC), recompute)
+        return [(each.code, each.severity) for each in found if each.code == "replay.not-recomputed"]
+
+    assert told(WatermarkStrategy.SORTED, 2) == [("replay.not-recomputed", Severity.WARN)]
+    assert told(WatermarkStrategy.SORTED, 0) == []
+    assert told(WatermarkStrategy.BATCH, 2) == []
 
 
 def test_a_warm_up_is_no_state_and_the_clock_is_told_beside_what_is_different() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -11,10 +12,13 @@ import pytest
 from backcast.model.digest import Digest
 from backcast.model.layer import Consequence, Layer
 from backcast.model.rule import Gates, Metric, Per, Rule, RuleKind, RuleResult
+from backcast.model.scope import EVERYTHING, ValueClause
 from backcast.model.verdict import Check, Outcome, outcome_of
 from backcast.ports.rules import Bucket, Part, Scan
+from backcast.testing.samples import sample_manifest
 from backcast.validate.drift import distance
 from backcast.validate.gates import changed_parts, judge_gates
+from backcast.validate.measure import reaches_out
 from backcast.validate.rules import Facts, added, judge, percent
 
 
@@ -100,6 +104,27 @@ def test_numbers_of_partitions_add_up_to_those_of_the_scope() -> None:
     assert added([{"sum": None}, {"sum": None}]) == {"sum": None}
 
 
+@pytest.mark.parametrize(
+    ("key", "where", "reaches"),
+    [
+        (("id", "day"), (), False),
+        (("id",), (), True),
+        (("id", "day"), (ValueClause(column="tenant", values=("T-41",)),), True),
+        (("tenant", "day"), (ValueClause(column="tenant", values=("T-41",)),), False),
+    ],
+)
+def test_rows_outside_are_looked_at_unless_the_key_itself_says_where_a_row_belongs(
+    key: tuple[str, ...], where: tuple[ValueClause, ...], reaches: bool
+) -> None:
+    manifest = sample_manifest()
+    predicate = manifest.scope.predicate.and_values(where)
+    scoped = manifest.model_copy(update={"scope": manifest.scope.model_copy(update={"predicate": predicate})})
+    rule = Rule(kind=RuleKind.UNIQUE, name="r", columns=key)
+    assert reaches_out(rule, scoped) is reaches
+    everything = manifest.scope.model_copy(update={"predicate": EVERYTHING})
+    assert reaches_out(rule, manifest.model_copy(update={"scope": everything}))
+
+
 def moved(before: Any, after: Any, **fields: Any) -> RuleResult:
     rule = Rule(kind=RuleKind.SUM, name="r", columns=("x",), **fields)
     return judge(rule, Facts({"": {"sum": after, "values": 2}}, {"": {"sum": before, "values": 2}}))
@@ -124,6 +149,7 @@ def test_what_cannot_be_compared_has_not_passed(wrong: float) -> None:
             f"sum of x is no finite number on the {side}: nothing can be compared with it",
         )
         assert None in result.numbers.values()
+    assert moved(None, wrong).detail == "sum of x is unknown, the base has none"
 
 
 def test_a_share_of_rows_is_exactly_what_was_written() -> None:
@@ -156,6 +182,47 @@ def test_a_masked_column_has_no_value_in_the_words_about_its_drift() -> None:
     facts = Facts({}, distances={"": distance(buckets(a=1), buckets(b=1), ordered=False)})
     assert "most of all a" in judge(rule, facts).detail or "most of all b" in judge(rule, facts).detail
     assert "most of all ***" in judge(rule, facts, ("name",)).detail
+
+
+FRESH = {"newest": 1_767_225_600_000_000}
+
+
+@pytest.mark.parametrize("per", Per)
+@pytest.mark.parametrize(
+    ("kind", "stage", "base"),
+    [
+        (RuleKind.FRESH, FRESH, {}),
+        (RuleKind.SUM, {"sum": 4711, "values": 1}, {"sum": 815, "values": 1}),
+        (RuleKind.MEAN, {"sum": 4711, "values": 1}, {"sum": 815, "values": 1}),
+    ],
+)
+def test_a_masked_column_has_no_value_in_the_words_and_numbers_about_it(
+    kind: RuleKind, stage: dict[str, Any], base: dict[str, Any], per: Per
+) -> None:
+    """The newest value, and the sum over one row, are that row's own."""
+    rule = Rule(kind=kind, name="r", columns=("x",), per=per, within_seconds=60)
+    unit = "" if per is Per.SCOPE else "2026-01-02"
+    facts = Facts({unit: stage}, {unit: base}, ends={unit: datetime(2026, 1, 2, tzinfo=UTC)})
+    told, masked = judge(rule, facts), judge(rule, facts, ("x",))
+    assert (told.passed, masked.passed) == (False, False)
+    assert any(value in told.model_dump_json() for value in ("4711", "4,711", "1767225600", "2026-01-01"))
+    text = masked.model_dump_json()
+    assert not any(value in text for value in ("4711", "4,711", "815", "1767225600", "2026-01-01", "1 day", "%)"))
+    assert "***" in masked.detail
+
+
+@pytest.mark.parametrize("sql", ["max(salary)", "sum(`Salary`)"])
+@pytest.mark.parametrize("per", Per)
+def test_a_metric_of_a_masked_column_tells_only_whether_it_needs_a_look(sql: str, per: Per) -> None:
+    gates = Gates(metrics=(Metric(name="m", sql=sql, falls=0.5, per=per),))
+    stage, base = (
+        Scan({"d0": Part(Digest(rows=1), metrics={"m": value})}, Part(metrics={"m": value})) for value in (47.0, 4711.0)
+    )
+    (told,) = judge_gates(gates, stage, base, None, ("salaries",))
+    (masked,) = judge_gates(gates, stage, base, None, ("salary",))
+    assert "4711" in told.model_dump_json()
+    assert "47" not in masked.model_dump_json()
+    assert (masked.passed, "needs a look" in masked.detail) == (False, True)
 
 
 @pytest.mark.parametrize(

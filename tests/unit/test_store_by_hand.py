@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from backcast.approving import require_approval
 from backcast.attest.bundle import bundle
 from backcast.attest.step import attest
 from backcast.attest.verify import verify
@@ -100,9 +102,11 @@ def test_an_expired_approval_does_not_count_again_because_somebody_wrote_publish
     until = (RunState.RUNNING, RunState.STAGED, RunState.ACCEPTED)
     run = office.moved(office.approve("bob", office.planned()), *until)
     by_hand(store_of(office), "update runs set state = 'publishing'")
-    refused = office.refused(run, "publish", hours=3)
-    assert isinstance(refused, NotApproved)
-    assert "bob's approval has expired" in refused.message
+    with (
+        office.door(later=timedelta(hours=3)) as control,
+        pytest.raises(NotApproved, match="bob's approval has expired"),
+    ):
+        require_approval(control.world, control.status(run.run_id).run)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def rules_section(evidence: Evidence) -> Html | None:
             each.kind,
             each.failing_rows,
             each.failing_partitions or None,
-            ", ".join(f"{name} {number}" for name, number in each.numbers.items()),
+            ", ".join(f"{name} {number}" for name, number in each.numbers.items() if number is not None),
         )
         for each in order
     ]

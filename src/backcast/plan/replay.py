@@ -167,7 +167,9 @@ def _touching(found: LateFound, grain: str) -> str:
     return f"{' and '.join(told)} {verb} {many(len(found.windows), grain)}"
 
 
-def replay_findings(replay: ReplayPin | None, inputs: Sequence[InputPin], start: datetime) -> list[Finding]:
+def replay_findings(
+    replay: ReplayPin | None, inputs: Sequence[InputPin], start: datetime, recompute: int = 0
+) -> list[Finding]:
     if replay is None:
         return []
     found = []
@@ -197,6 +199,14 @@ def replay_findings(replay: ReplayPin | None, inputs: Sequence[InputPin], start:
         )
     if not replay.streamed:
         return found
+    if recompute:
+        found.append(
+            warn(
+                "replay.not-recomputed",
+                f"no chunk is computed twice, as `recompute: {recompute}` asks: a query from a state runs once",
+                "whether its rows depend on order or on chance is not found out; a batch, where it will do, is checked",
+            )
+        )
     if replay.order is WatermarkStrategy.BOUNDED and not replay.takeover:
         found += _bounded(inputs)
     if replay.batch is None:

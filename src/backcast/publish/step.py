@@ -31,10 +31,10 @@ def publish(job: PublishJob, verdict: Verdict | None) -> Publication:
     done = recover(job)
     if done is not None:
         return done
-    verdict = _accepted(job.run, verdict)
     generation = len(job.store.runs.publications(job.run.run_id)) + 1
     run = job.run
     try:
+        verdict = _accepted(run, verdict)
         _refuse_drift(job)
         net = _net_change(job, verdict)
         point("publish.before-intent")
@@ -42,10 +42,7 @@ def publish(job: PublishJob, verdict: Verdict | None) -> Publication:
         keys = RunKeys(job, net)
         effect, version = _commit(job, verdict, net, generation, keys)
     except (Refused, ScopeChanged, StateConflict) as error:
-        # Also a publish that was interrupted and is refused now goes back: it could neither be cancelled nor undone.
-        if run.state is RunState.PUBLISHING:
-            back = RunState.UNDONE if generation > 1 else RunState.ACCEPTED
-            job.store.runs.transition(run, back, detail=error.message, token=job.check_lease())
+        _step_back(job, run, error.message)
         if generation > 1:
             # A run that was undone has nothing left to cancel.
             error.hint = error.hint.removeprefix(f"backcast cancel {run.run_id}, then ")
@@ -53,6 +50,20 @@ def publish(job: PublishJob, verdict: Verdict | None) -> Publication:
     publication = finish(job, run, effect, version)
     keys.release()
     return publication
+
+
+def withdraw(job: PublishJob, why: str) -> None:
+    """What must not be published any more goes back, if it was under way and its commit did not land."""
+    if job.run.state is RunState.PUBLISHING and _landed(job) is None and not _known(job):
+        _step_back(job, job.run, why)
+
+
+def _step_back(job: PublishJob, run: Run, why: str) -> None:
+    """Also a publish that was interrupted and is refused now: it could neither be cancelled nor undone."""
+    if run.state is RunState.PUBLISHING:
+        again = bool(job.store.runs.publications(run.run_id))
+        back = RunState.UNDONE if again else RunState.ACCEPTED
+        job.store.runs.transition(run, back, detail=why, token=job.check_lease())
 
 
 def _enter(job: PublishJob, generation: int) -> Run:
@@ -210,15 +221,28 @@ def recover(job: PublishJob) -> Publication | None:
     """Finish a publish whose process died after its commit landed. None when there is none or it did not land."""
     if job.run.state is not RunState.PUBLISHING:
         return None
+    landed = _landed(job)
+    if landed is not None:
+        return finish(job, job.run, *landed)
+    known = _known(job)
+    if known:
+        close(job, job.run, known[-1])
+        return known[-1]
+    return None
+
+
+def _landed(job: PublishJob) -> tuple[Effect, str] | None:
+    """The commit that a process which died was about to make, and its version; intents of which nothing came end."""
     for effect in job.store.effects.open(job.run.run_id):
         if effect.name != "publish":
             continue
         version = job.target.probe(effect.key)
         if version is not None:
-            return finish(job, job.run, effect, version)
+            return effect, version
         job.store.effects.end(effect, EffectState.NOT_LANDED, reason="the table has no such commit")
-    known = [each for each in job.store.runs.publications(job.run.run_id) if each.undone_at is None]
-    if known:
-        close(job, job.run, known[-1])
-        return known[-1]
     return None
+
+
+def _known(job: PublishJob) -> list[Publication]:
+    """Publishes on record that nobody took back."""
+    return [each for each in job.store.runs.publications(job.run.run_id) if each.undone_at is None]

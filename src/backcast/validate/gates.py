@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
+from backcast.model.diff import MASK
 from backcast.model.layer import Consequence, Layer
 from backcast.model.rule import Gates, Metric, Number, PartResult, Per, RuleResult
 from backcast.model.words import many
@@ -17,7 +19,9 @@ def changed_parts(stage: Scan, base: Scan) -> list[str]:
     return [name for name, part in stage.parts.items() if part.digest != base.parts[name].digest]
 
 
-def judge_gates(gates: Gates, stage: Scan, base: Scan, changed: int | None) -> list[RuleResult]:
+def judge_gates(
+    gates: Gates, stage: Scan, base: Scan, changed: int | None, masked: tuple[str, ...] = ()
+) -> list[RuleResult]:
     """One result for each gate. `changed` rows; None when that gate is not asked for."""
     before = sum(part.digest.rows for part in base.parts.values())
     after = sum(part.digest.rows for part in stage.parts.values())
@@ -28,7 +32,7 @@ def judge_gates(gates: Gates, stage: Scan, base: Scan, changed: int | None) -> l
         parts, total = len(changed_parts(stage, base)), len(stage.parts)
         share = _share("changed partitions", gates.changed_partitions, parts, total, "partition", fresh=not before)
         found.append(share)
-    return [*found, *(_metric(metric, stage, base) for metric in gates.metrics)]
+    return [*found, *(_metric(metric, stage, base, hidden=_names(metric, masked)) for metric in gates.metrics)]
 
 
 def _share(name: str, most: float, changed: int, total: int, noun: str, *, fresh: bool) -> RuleResult:
@@ -41,17 +45,25 @@ def _share(name: str, most: float, changed: int, total: int, noun: str, *, fresh
     return _result(name, passed, detail if passed else f"{detail}, {percent(most)} pass without a look", numbers)
 
 
-def _metric(metric: Metric, stage: Scan, base: Scan) -> RuleResult:
+def _names(metric: Metric, masked: tuple[str, ...]) -> bool:
+    """Whether it is about a masked column: `max(salary)` is somebody's salary."""
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", metric.sql, re.IGNORECASE) for name in masked)
+
+
+def _metric(metric: Metric, stage: Scan, base: Scan, *, hidden: bool) -> RuleResult:
+    def told(was: float | None, value: float | None) -> dict[str, Number]:
+        return {"base": None, "stage": None} if hidden else plain({"base": was, "stage": value})
+
     if metric.per is Per.SCOPE:
         value, was = stage.whole.metrics.get(metric.name), base.whole.metrics.get(metric.name)
-        passed, detail = _moved(metric, was, value)
-        return _result(f"metric {metric.name}", passed, detail, plain({"base": was, "stage": value}))
+        passed, detail = _moved(metric, was, value, hidden=hidden)
+        return _result(f"metric {metric.name}", passed, detail, told(was, value))
     wrong: dict[str, tuple[str, Mapping[str, Number]]] = {}
     for name, part in stage.parts.items():
         value, was = part.metrics.get(metric.name), base.parts[name].metrics.get(metric.name)
-        passed, detail = _moved(metric, was, value)
+        passed, detail = _moved(metric, was, value, hidden=hidden)
         if not passed:
-            wrong[name] = (detail, plain({"base": was, "stage": value}))
+            wrong[name] = (detail, told(was, value))
     total = many(len(stage.parts), "partition")
     if not wrong:
         return _result(f"metric {metric.name}", passed=True, detail=f"in each of {total}", numbers={})
@@ -66,20 +78,21 @@ def _metric(metric: Metric, stage: Scan, base: Scan) -> RuleResult:
     return result.model_copy(update={"failing_partitions": len(wrong), "partitions": parts})
 
 
-def _moved(metric: Metric, was: float | None, value: float | None) -> tuple[bool, str]:
+def _moved(metric: Metric, was: float | None, value: float | None, *, hidden: bool) -> tuple[bool, str]:
+    before, after = (MASK if hidden and each is not None else _number(each) for each in (was, value))
     if was is None:
-        return True, f"the base has none, now {_number(value)}"
+        return True, f"the base has none, now {after}"
     now = value or 0
     if not (math.isfinite(was) and math.isfinite(now)):
-        return False, f"{_number(was)} became {_number(value)}, and how far that is nobody can tell"
+        return False, f"{before} became {after}, and how far that is nobody can tell"
     move = (now - was) / abs(was) if was else 0.0
     # From nothing to something is more than any share.
     falls = metric.falls is not None and was != now and (-move >= metric.falls if was else now < 0)
     rises = metric.rises is not None and was != now and (move >= metric.rises if was else now > 0)
-    moved = f" ({move:+.1%})" if was else ""
+    moved = f" ({move:+.1%})" if was and not hidden else ""
     limits = [(falls, "a fall", metric.falls), (rises, "a rise", metric.rises)]
     asked = next((f", {word} of {percent(share or 0)} or more needs a look" for hit, word, share in limits if hit), "")
-    return not (falls or rises), f"{_number(was)} became {_number(value)}{moved}{asked}"
+    return not (falls or rises), f"{before} became {after}{moved}{asked}"
 
 
 def _number(value: float | None) -> str:

@@ -94,6 +94,8 @@ class Versions:
     """Of a run that adds rows: the files that come and go. Only their rows are judged."""
     digests: bool = False
     """Whether digests of the rows are wanted, too."""
+    live: str | None = None
+    """What readers see, if that is judged: rows beside those judged are of this version, and not of the base."""
 
 
 def judging_of(
@@ -101,6 +103,7 @@ def judging_of(
 ) -> Judging:
     """The scope of a run; or, when it adds rows to what is there, the rows of the files that it changes."""
     target, base, judged = versions.target, versions.base, versions.judged
+    around = versions.live or base
     if manifest.settings.publish_mode is PublishMode.REPLACE or versions.net is None:
         scope = manifest.scope.predicate
         return Judging(
@@ -110,7 +113,7 @@ def judging_of(
             help=helped,
             rows=target.read(judged, scope),
             base=lambda: target.read(base, scope),
-            outside=lambda: helped.engine.beside(target.read(base, EVERYTHING), scope),
+            outside=lambda: helped.engine.beside(target.read(around, EVERYTHING), scope),
             parts={chunk.id: chunk.predicate for chunk in manifest.chunks},
             digests=versions.digests,
             proven=lambda claims: target.proven(judged, scope, claims),
@@ -172,7 +175,7 @@ def measure(judging: Judging) -> Measured:
             base = engine.scan(judging.base(), judging.parts, compared, gates.metrics, digests=gates != NO_GATES)
         found = {rule.name: _scanned(judging, rule, scan, base) for rule in scanned}
         if base is not None:
-            noticed = judge_gates(gates, scan, base, _changed_rows(judging, scan, base))
+            noticed = judge_gates(gates, scan, base, _changed_rows(judging, scan, base), settings.masked)
     except ChunkFailed as error:
         why = _why(error, settings.masked)
         found = {rule.name: failed(rule, why) for rule in scanned}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
+from backcast.model.diff import MASK
 from backcast.model.rule import BY_ROW, Number, PartResult, Per, Rule, RuleKind, RuleResult
 from backcast.model.words import many
 from backcast.ports.rules import Bucket, Measure, Scan
@@ -19,6 +20,8 @@ _MOST_PARTS = 20
 _MOST_EXACT = 2**53
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EVERYTHING = ""
+_TELLS = frozenset({RuleKind.FRESH, RuleKind.SUM, RuleKind.MEAN})
+"""Their numbers are values of the column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Facts:
     """When the window of each chunk, and of the scope, is over."""
     against: str = ""
     """Which version of another dataset was read."""
+    hidden: bool = False
+    """The column is masked: its newest value is one row's own, and so may be a sum or a mean."""
 
 
 def numbers_of(rule: Rule, scan: Scan) -> dict[str, Numbers]:
@@ -72,6 +77,7 @@ def distances_of(rule: Rule, stage: Scan, base: Scan) -> dict[str, Distance | No
 
 def judge(rule: Rule, facts: Facts, masked: tuple[str, ...] = ()) -> RuleResult:
     """The rule's result without samples."""
+    facts = replace(facts, hidden=rule.kind in _TELLS and rule.column in masked)
     by_unit: dict[str, Judged] = {
         name: _JUDGES[rule.kind](rule, facts, name, numbers) for name, numbers in facts.stage.items()
     }
@@ -87,17 +93,21 @@ def judge(rule: Rule, facts: Facts, masked: tuple[str, ...] = ()) -> RuleResult:
         consequence=rule.severity,
         passed=not wrong,
         detail=_sentence(rule, by_unit, wrong),
-        numbers=plain(
-            by_unit[_EVERYTHING][2] if _EVERYTHING in by_unit else added([each[2] for each in by_unit.values()])
+        numbers=_told(
+            by_unit[_EVERYTHING][2] if _EVERYTHING in by_unit else added([each[2] for each in by_unit.values()]), facts
         ),
         failing_rows=failing,
         failing_partitions=len(wrong) if rule.per is Per.PARTITION else 0,
         partitions=tuple(
-            PartResult(chunk=name, numbers=plain(each[2]))
+            PartResult(chunk=name, numbers=_told(each[2], facts))
             for name, each in list(wrong.items())[:_MOST_PARTS]
             if rule.per is Per.PARTITION
         ),
     )
+
+
+def _told(numbers: Numbers, facts: Facts) -> dict[str, Number]:
+    return dict.fromkeys(numbers) if facts.hidden else plain(numbers)
 
 
 def _sentence(rule: Rule, units: Mapping[str, Judged], wrong: Mapping[str, Judged]) -> str:
@@ -173,6 +183,8 @@ def _fresh(rule: Rule, facts: Facts, unit: str, numbers: Numbers) -> Judged:
     passed = behind.total_seconds() <= (rule.within_seconds or 0)
     told = f"newest {rule.column} is {moment:%Y-%m-%d %H:%M} UTC, "
     told += "after the scope's end" if behind < timedelta() else f"{_span(behind)} before the scope's end"
+    if facts.hidden:
+        told = f"newest {rule.column} is {MASK}"
     allowed = timedelta(seconds=rule.within_seconds or 0)
     return passed, told if passed else f"{told}, {_span(allowed)} is allowed", {"newest": newest / 1_000_000}
 
@@ -182,17 +194,18 @@ def _compared(rule: Rule, facts: Facts, unit: str, numbers: Numbers) -> Judged:
     after, before = _value(rule, numbers), _value(rule, (facts.base or {}).get(unit, {}))
     told: dict[str, Measure] = {"stage": after, "base": before}
     name = f"{rule.kind} of {rule.column}"
+    was_text, is_text = (MASK if facts.hidden and value is not None else _short(value) for value in (before, after))
     if before is None:
-        return True, f"{name} is {_short(after)}, the base has none", told
+        return True, f"{name} is {is_text}, the base has none", told
     if after is None:
-        return False, f"{name} was {_short(before)}, the stage has none", told
+        return False, f"{name} was {was_text}, the stage has none", told
     for side, value in (("base", before), ("stage", after)):
         if not math.isfinite(value):
             return False, f"{name} is no finite number on the {side}: nothing can be compared with it", told
     was, moved = abs(Fraction(before)), Fraction(after) - Fraction(before)
     passed = abs(moved) <= _tolerance(rule) * was
-    share = f" ({float(moved / was):+.1%})" if was else ""
-    text = f"{name} was {_short(before)}, is {_short(after)}{share}"
+    share = f" ({float(moved / was):+.1%})" if was and not facts.hidden else ""
+    text = f"{name} was {was_text}, is {is_text}{share}"
     return passed, text + ("" if passed else f", {percent(rule.tolerance)} may move"), told
 
 
@@ -216,7 +229,7 @@ def _drift(rule: Rule, found: Distance | None, masked: tuple[str, ...]) -> Judge
     passed = found.distance <= rule.tolerance
     text = f"{percent(found.distance)} of the values of {rule.column} moved"
     if found.distance:
-        label = "***" if rule.column in masked else found.label
+        label = MASK if rule.column in masked else found.label
         text += f", most of all {label}: {percent(found.before)} to {percent(found.after)}"
     numbers: dict[str, Measure] = {"distance": round(found.distance, 6)}
     return passed, text + ("" if passed else f"; {percent(rule.tolerance)} may"), numbers
@@ -245,7 +258,7 @@ def percent(share: float) -> str:
 
 
 def _short(value: Measure) -> str:
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "unknown"
     if value == int(value):
         return f"{int(value):,}"

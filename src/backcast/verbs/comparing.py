@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from backcast.errors import InvalidRequest, StateConflict, UnknownName
@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 
 Where = Mapping[str, str | Sequence[str]]
 """Columns with the value, or any of the values, that rows must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """What is compared with what, and how."""
+
+    sides: tuple[ComparedSide, ComparedSide]
+    frames: tuple[DataFrame, DataFrame]
+    asked: Comparing
 
 
 class ComparingVerbs(Verbs):
@@ -73,18 +82,46 @@ class ComparingVerbs(Verbs):
         `start` and `end` name versions: a number, a tag, a branch, a moment, or `head`, which they are when left out.
         `left` and `right` pick rows by the values of columns, and these columns are not compared.
         """
-        names = (dataset, other or dataset)
-        if other is None and not (start or end or left or right):
+        both = self._both(dataset, other, (start, end), (left, right), ignore)
+        found = self.world.comparer().compare(*both.frames, replace(both.asked, samples=samples))
+        parts = {name: getattr(found, name) for name in type(found).model_fields}
+        return Compared(**parts, left=both.sides[0], right=both.sides[1])
+
+    @jvm_errors("comparing tables")
+    def compare_rows(
+        self,
+        dataset: str,
+        other: str | None = None,
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        left: Where | None = None,
+        right: Where | None = None,
+        ignore: Sequence[str] = (),
+    ) -> DataFrame:
+        """Every row that differs, as a frame like that of `diff_rows`; for the same arguments as `compare`."""
+        both = self._both(dataset, other, (start, end), (left, right), ignore)
+        return self.world.comparer().changed_rows(*both.frames, both.asked)
+
+    def _both(
+        self,
+        dataset: str,
+        other: str | None,
+        versions: tuple[str | None, str | None],
+        picked: tuple[Where | None, Where | None],
+        ignore: Sequence[str],
+    ) -> _Both:
+        names, (left, right) = (dataset, other or dataset), picked
+        if other is None and not (any(versions) or left or right):
             raise InvalidRequest(
                 f"what is {dataset} to be compared with?", hint="add --from VERSION, --left and --right, or a dataset"
             )
         sides = [
-            self._side(name, version, where or {})
-            for name, version, where in zip(names, (start, end), (left, right), strict=True)
+            self._side(name, version, where or {}) for name, version, where in zip(names, versions, picked, strict=True)
         ]
         frames = [
             self.world.rows_at(side.dataset, side.version, _predicate(where or {}))
-            for side, where in zip(sides, (left, right), strict=True)
+            for side, where in zip(sides, picked, strict=True)
         ]
         given = {*(left or {}), *(right or {})}
         for name in ignore:
@@ -93,12 +130,8 @@ class ComparingVerbs(Verbs):
                 raise UnknownName(f"there is no column {name!r} to ignore", hint=f"columns are: {known}", column=name)
         rules = self._without(self.world.diff_rules(dataset), given | set(ignore))
         masked = rules.masked | self.world.diff_rules(names[1]).masked
-        asked = Comparing(
-            replace(rules, masked=masked), by_time=None if given else self._by_time(dataset), samples=samples
-        )
-        found = self.world.comparer().compare(frames[0], frames[1], asked)
-        parts = {name: getattr(found, name) for name in type(found).model_fields}
-        return Compared(**parts, left=sides[0], right=sides[1])
+        asked = Comparing(replace(rules, masked=masked), by_time=None if given else self._by_time(dataset))
+        return _Both((sides[0], sides[1]), (frames[0], frames[1]), asked)
 
     def _staged(self, run_id: str) -> Staged:
         reader = self.world.reader()
