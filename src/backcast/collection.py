@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from backcast.errors import LeaseHeld, StateConflict, Unavailable, UnknownName
@@ -16,9 +17,30 @@ from backcast.publish import clean
 from backcast.run.lease import HeldLease
 
 if TYPE_CHECKING:
+    from backcast.ports import RunReader
     from backcast.world import World
 
 _ALL = 100_000
+_LATE = timedelta(days=2)
+"""Whoever runs gc every day has no run that is ready for it for longer."""
+_LOOK_BACK = 20
+_PUBLISHED = (RunState.PUBLISHED, RunState.SUPERSEDED, RunState.UNDONE)
+
+
+def left_by_gc(reader: RunReader, table: str, now: datetime) -> tuple[str, ...]:
+    """Runs on the table that gc could have released days ago, of the newest ones: nobody seems to run it."""
+    found: list[str] = []
+    looked = 0
+    for run in reader.runs(limit=_ALL):
+        if run.table != table or run.state not in _PUBLISHED:
+            continue
+        publications = reader.publications(run.run_id)
+        if clean.releasable(run, publications, now - _LATE)[0]:
+            looked += 1
+            found += [run.run_id] if publications[-1].released_at is None else []
+        if looked == _LOOK_BACK:
+            break
+    return tuple(found)
 
 
 class Collection:

@@ -17,7 +17,7 @@ from backcast.approving import planner, require_approval, require_confirmation, 
 from backcast.archiving import Archiving
 from backcast.attest.step import attest
 from backcast.beside import inputs_beside, open_beside
-from backcast.collection import Collection
+from backcast.collection import Collection, left_by_gc
 from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
 from backcast.faults import point
 from backcast.freezing import Freezing
@@ -113,6 +113,7 @@ class ControlPlane(
             now=world.clock.now(),
             rate=status_report.recorded_rate(reader, spec.name),
             others=status_report.open_runs(reader, spec.output.table),
+            left=left_by_gc(reader, spec.output.table, world.clock.now()),
             published=appended_runs(reader, spec.output.table) if appends else (),
             record=status_report.recorded_hits(reader, spec.name),
             policy=policy,

@@ -10,17 +10,18 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backcast.control import ControlPlane
 from backcast.errors import BackcastError, Drifted, LeaseHeld, StateConflict
 from backcast.model.pipeline import TableFormat
-from backcast.model.run import Chunk, lease_name
+from backcast.model.run import Chunk, Lease, lease_name, turn_lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
-from backcast.run.lease import HeldLease
+from backcast.run.lease import HeldLease, acquire
 from backcast.testing.faults import SimulatedCrash, at_point, trace
 from tests.crash.lake import NEW, OUTSIDE, SCOPE_DAYS
 from tests.crash.life import DoomedWiring, Life
@@ -70,12 +71,35 @@ def check_published(life: Life) -> None:
 
 
 @ON_BOTH
-def test_a_driver_and_its_workers_stage_each_chunk_once(new_life: NewLife) -> None:
-    """The driver keeps its chunk in hand until the worker has staged the other one."""
+def test_a_driver_and_its_workers_stage_each_chunk_once_and_one_after_the_other(
+    new_life: NewLife, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver keeps its chunk in hand until the worker has staged the other one; and somebody else has the turn
+    when the worker wants to commit.
+    """
     life = planned(new_life)
     helper = Helper(life)
+    theirs: list[Lease] = []
+    alone: list[bool] = []
+    asked = [0]
+
+    def ask(*given: Any) -> HeldLease:
+        """Twice the turn is somebody else's, then he is done."""
+        try:
+            return acquire(*given)
+        except LeaseHeld:
+            asked[0] += 1
+            if asked[0] == 2:
+                life.look(lambda control: control.world.store().leases.release(theirs.pop()))
+            raise
+
+    monkeypatch.setattr("backcast.run.turn.acquire", ask)
 
     def meet(name: str) -> None:
+        if name == "chunk.before-commit" and threading.current_thread() is helper:
+            theirs.append(life.look(_take_turn(life.run_id)))
+        if name == "chunk.after-commit" and threading.current_thread() is helper:
+            alone.append(not theirs)
         if name == "chunk.after-claim" and not helper.ident:
             helper.start()
             until(lambda: any(chunk.state is ChunkState.STAGED for chunk in ledger(life)))
@@ -84,10 +108,18 @@ def test_a_driver_and_its_workers_stage_each_chunk_once(new_life: NewLife) -> No
         life.perform("run")
     helper.join(_PATIENCE)
     assert helper.error is None
+    assert alone == [True], "it waited for its turn"
     chunks = ledger(life)
     assert [chunk.attempts for chunk in chunks] == [1] * len(SCOPE_DAYS)
     assert len({chunk.lease for chunk in chunks}) == 2, "both had a part in it"
     check_published(life)
+
+
+def _take_turn(run_id: str) -> Callable[[ControlPlane], Lease]:
+    def take(control: ControlPlane) -> Lease:
+        return control.world.store().leases.acquire(turn_lease_name(run_id), control.world.holder(), _PATIENCE)
+
+    return take
 
 
 @ON_BOTH

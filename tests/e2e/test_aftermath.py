@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from backcast.errors import UndoRefused
 from backcast.testing.shop import Shop
-from tests.e2e.test_publish import accepted, compact
+from tests.e2e.test_publish import WINDOW, accepted, compact
 from tests.spark.iceberg_kit import iceberg
 
 
@@ -46,14 +47,19 @@ def test_inside_the_undo_window_nothing_that_others_clean_takes_the_undo_away(sh
 @pytest.mark.parametrize("how", ["procedure", "core"])
 @pytest.mark.parametrize("undone", [False, True], ids=["published", "published and undone"])
 def test_after_gc_every_row_still_reads_whatever_others_clean(
-    shop: Shop, lake_root: Path, how: str, undone: bool
+    shop: Shop, lake_root: Path, how: str, undone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Until then plans say that nobody runs it, days after it could have."""
     shop.configure(lake_root, undo_window="0s")
     control, run_id = accepted(shop)
     control.publish(run_id)
     if undone:
         control.undo(run_id)
     wanted = shop.rows()
+    if not undone:
+        monkeypatch.setattr("backcast.collection._LATE", timedelta(0))
+        told = control.plan(shop.request(*WINDOW), record=False).findings
+        assert "target.gc-overdue" in {each.code for each in told}
     (item,) = control.gc(dry_run=True).items
     assert item.files_deleted is None
     assert shop.refs() > {"main"}

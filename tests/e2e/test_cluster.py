@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,15 +36,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, st
 def test_a_cluster_runs_publishes_and_undoes_the_same_restatement(
     tmp_path: Path, cluster: tuple[Path, str], table_format: TableFormat
 ) -> None:
-    """Connectors and project code reach the executors; the driver commits, and the result is the local one."""
+    """Connectors and the project's own functions reach executors that know nothing of its folder; the driver commits,
+    and the result is the local one.
+    """
     folder, master = cluster
     shop = Shop(tmp_path / "project", "lake.shop", None, table_format)  # type: ignore[arg-type]  # its process brings its own
     lake = filled_lake(table_format, shop.root, tmp_path / "lake", "shop")
     shop.write(tmp_path / "lake", undo_window="7d")
+    _call_a_function_of_a_second_module(shop)
     life = RealLife(shop, lake)
     _point_at(shop, master)
     before = _executors(folder)
-    with SparkProcess(shop.root, settings=cheap_java()) as process:
+    with SparkProcess(shop.root, settings={**cheap_java(), "PYSPARK_PYTHON": sys.executable}) as process:
         for verb in ("plan", "run", "publish"):
             life.call(process, verb)
         assert lake.rows() == OUTSIDE + NEW
@@ -55,6 +59,14 @@ def test_a_cluster_runs_publishes_and_undoes_the_same_restatement(
 
 def _executors(folder: Path) -> set[Path]:
     return set(folder.glob("work-*/*/*/stderr"))
+
+
+def _call_a_function_of_a_second_module(shop: Shop) -> None:
+    code = shop.root / "pipelines" / "revenue.py"
+    (code.parent / "names.py").write_text("def same(name):\n    return name\n")
+    text = code.read_text().replace("import backcast\n", "import backcast\nfrom pipelines.names import same\n")
+    named = 'sales = inputs["sales"].withColumn("shop", F.udf(same)("shop"))'
+    code.write_text(text.replace('sales = inputs["sales"]', named))
 
 
 def _point_at(shop: Shop, master: str) -> None:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
 from backcast.control import ControlPlane
-from backcast.errors import ScopeChanged
+from backcast.errors import ScopeChanged, UndoRefused
 from backcast.model.pipeline import TableFormat
 from backcast.model.request import Request
 from backcast.model.scope import ValueClause
 from backcast.model.states import RunState
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
+from backcast.testing.shop import Shop
+from backcast.testing.target_delta import DeltaTable
+from backcast.testing.target_iceberg import IcebergTable
 
-if TYPE_CHECKING:
-    from backcast.testing.shop import Shop
+ON_BOTH = pytest.mark.parametrize("on", TableFormat)
 
 
 class Copy:
@@ -59,6 +60,7 @@ class Copy:
                 """
             )
         )
+        self.compact = (IcebergTable if iceberg else DeltaTable)(self.spark, self.table).compact
         self.control = ControlPlane(Wiring(load_project(shop.root)))
 
     def rows(self) -> Counter[tuple[object, ...]]:
@@ -80,6 +82,20 @@ class Copy:
         run = self.control.run(plan.run_id)
         assert run.state is RunState.ACCEPTED, run.detail
         return plan.run_id
+
+    def live(self, number: int, day: str) -> tuple[object, ...]:
+        """Append a row as somebody else would; it as `rows` shows it. No sale has its number."""
+        values = (
+            f"{number}L AS id, 'LIVE' AS shop, TIMESTAMP'{day} 12:00:00Z' AS sold_at, CAST(1 AS DECIMAL(10,2)) AS a"
+        )
+        self.spark.sql(f"INSERT INTO {self.table} SELECT {values}")
+        return tuple(self.spark.sql(f"SELECT {values}").collect()[0])
+
+    def refused_publish(self, run_id: str, reason: str) -> None:
+        before = self.rows()
+        with pytest.raises(ScopeChanged, match=reason):
+            self.control.publish(run_id)
+        assert self.rows() == before
 
     def restate_and_take_back(self, request: Request, where: str) -> None:
         before, wanted = self.rows(), self.expected(where)
@@ -111,7 +127,7 @@ def test_hours_of_a_day_partition_are_restated_exactly(shop: Shop, lake_root: Pa
     )
 
 
-@pytest.mark.parametrize("on", TableFormat)
+@ON_BOTH
 def test_one_shop_of_a_window_is_restated_and_the_others_stay(shop: Shop, lake_root: Path, on: TableFormat) -> None:
     partitioned = {TableFormat.ICEBERG: "PARTITIONED BY (days(sold_at))", TableFormat.DELTA: "CLUSTER BY (shop)"}
     copy = Copy(shop, lake_root, partitioned[on], on=on)
@@ -120,6 +136,12 @@ def test_one_shop_of_a_window_is_restated_and_the_others_stay(shop: Shop, lake_r
         Request(pipeline="copy", start="2026-01-04", end="2026-01-06", where=where),
         "s.shop IN ('S1', 'S2') AND to_date(s.sold_at) IN ('2026-01-04', '2026-01-05')",
     )
+    shop.spark.sql(f"ALTER TABLE {copy.table} ADD COLUMNS (day DATE)")
+    config = shop.root / "backcast.yaml"
+    config.write_text(config.read_text().replace("key: [id]", "partition: {column: day, kind: date}, key: [id]"))
+    plan = shop.open().plan(Request(pipeline="copy", start="2026-01-01", end="2026-02-01", where=where))
+    told = {each.code for each in plan.findings}
+    assert ("stage.many-commits" in told) is (on is TableFormat.ICEBERG), "31 days of two commits each, in its metadata"
 
 
 def test_an_empty_text_in_a_delta_partition_column_is_the_null_that_delta_stores(shop: Shop, lake_root: Path) -> None:
@@ -133,20 +155,38 @@ def test_an_empty_text_in_a_delta_partition_column_is_the_null_that_delta_stores
     )
 
 
-def test_live_rows_beside_an_exact_scope_are_kept_and_inside_it_stop_the_publish(shop: Shop, lake_root: Path) -> None:
-    """The table has no partitions: only column bounds tell a live file in scope from one out of it."""
-    copy = Copy(shop, lake_root, "")
-    run_id = copy.accepted(Request(pipeline="copy", start="2026-01-04", end="2026-01-05"))
-    shop.spark.sql(f"INSERT INTO {copy.table} VALUES (-1, 'LIVE', TIMESTAMP'2026-02-01 00:00:00Z', 1)")
-    copy.control.publish(run_id)
-    assert shop.spark.sql(f"SELECT * FROM {copy.table} WHERE id = -1").count() == 1
+@ON_BOTH
+def test_writers_of_a_table_without_partitions_lose_nothing(shop: Shop, lake_root: Path, on: TableFormat) -> None:
+    """Only column bounds tell a live file in scope from one out of it, and one file holds rows of many days. So rows
+    outside pass, before publish and before undo; and a compaction is a change of the scope."""
+    copy = Copy(shop, lake_root, "", on=on)
+    request = Request(pipeline="copy", start="2026-01-04", end="2026-01-05")
+    run_id = copy.accepted(request)
+    copy.live(-1, "2026-01-04")
+    copy.refused_publish(run_id, "1 file .1 row. arrived")
+    copy.control.cancel(run_id)
 
-    second = copy.accepted(Request(pipeline="copy", start="2026-01-06", end="2026-01-07"))
-    shop.spark.sql(f"INSERT INTO {copy.table} VALUES (-2, 'LIVE', TIMESTAMP'2026-01-06 12:00:00Z', 1)")
-    before = copy.rows()
-    with pytest.raises(ScopeChanged):
-        copy.control.publish(second)
-    assert copy.rows() == before
+    run_id = copy.accepted(request)
+    before, wanted = copy.rows(), copy.expected("to_date(s.sold_at) = '2026-01-04'")
+    ours = [copy.live(-2, "2026-02-01")]
+    copy.control.publish(run_id)
+    assert copy.rows() == wanted + Counter(ours)
+    ours += [copy.live(-3, "2026-02-01"), copy.live(-4, "2026-01-04")]
+    copy.control.undo(run_id)
+    assert copy.rows() == before + Counter(ours)
+
+    run_id = copy.accepted(request)
+    copy.compact()
+    copy.refused_publish(run_id, "arrived and . files? left")
+    copy.control.cancel(run_id)
+    run_id = copy.accepted(request)
+    copy.control.publish(run_id)
+    copy.live(-5, "2026-01-04")
+    copy.compact()
+    rows = copy.rows()
+    with pytest.raises(UndoRefused, match="compacted"):
+        copy.control.undo(run_id)
+    assert copy.rows() == rows
 
 
 def test_every_commit_of_an_exact_stage_names_its_chunks_and_token(shop: Shop, lake_root: Path) -> None:

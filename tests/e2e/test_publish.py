@@ -158,6 +158,40 @@ def test_rewriting_refuses_when_a_published_row_was_changed_since(shop: Shop) ->
     assert shop.rows() == after, "a deleted row does not come back"
 
 
+@ON_BOTH
+def test_a_row_of_a_published_file_that_is_only_masked_does_not_come_back(shop: Shop) -> None:
+    """By a deletion vector or a delete file: the published file itself is still live."""
+    control, run_id = accepted(shop)
+    control.publish(run_id)
+    masking = {TableFormat.DELTA: "'delta.enableDeletionVectors' = 'true'"}
+    properties = masking.get(shop.format, "'write.delete.mode' = 'merge-on-read'")
+    shop.spark.sql(f"ALTER TABLE {shop.revenue} SET TBLPROPERTIES ({properties})")
+    shop.spark.sql(f"DELETE FROM {shop.revenue} WHERE day = '2026-01-03' AND shop = 'S0'")
+    after = shop.rows()
+    with pytest.raises(UndoRefused, match="by delete files"):
+        control.undo(run_id)
+    with pytest.raises(UndoRefused, match="changed or deleted"):
+        control.undo(run_id, rewrite=True)
+    assert shop.rows() == after
+    assert control.status(run_id).run.state is RunState.PUBLISHED
+
+
+@ON_BOTH
+def test_undo_is_refused_for_good_once_a_replaced_file_is_gone_from_storage(shop: Shop) -> None:
+    """Also where a compaction alone would ask for a rewrite: that reads the same files."""
+    control, run_id = accepted(shop)
+    publication = control.publish(run_id)
+    Path(publication.removed[0].removeprefix("file:")).unlink()
+    published = shop.rows()
+    for meanwhile in (lambda: None, lambda: compact(shop)):
+        meanwhile()
+        for rewrite in (False, True):
+            with pytest.raises(UndoRefused, match="gone from storage"):
+                control.undo(run_id, rewrite=rewrite)
+    assert shop.rows() == published
+    assert control.status(run_id).run.state is RunState.PUBLISHED
+
+
 def test_a_changed_schema_stops_publish_and_new_runs_of_the_old_plan(shop: Shop) -> None:
     control, run_id = accepted(shop)
     before = shop.rows()

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_the_folder_of_a_stage_without_its_first_commit_stays(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_folder_of_a_stage_without_its_first_commit_and_young_files_stay(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     table = tmp_path / "table"
     spark.range(1).write.format("delta").save(str(table))
     opening = table / "_backcast" / "backcast_stage_new" / "_delta_log"
@@ -21,6 +23,10 @@ def test_the_folder_of_a_stage_without_its_first_commit_stays(spark: SparkSessio
     left.parent.mkdir()
     left.write_bytes(b"rows of long ago")
     os.utime(left, (0, 0))
+    young = table / "_backcast" / "backcast_stage_late" / "part-0.parquet"
+    young.parent.mkdir()
+    young.write_bytes(b"rows of a process that may still live")
     assert DeltaTarget(spark, f"delta.`{table}`").sweep() == 1
     assert opening.is_dir()
+    assert young.exists()
     assert not left.parent.exists()

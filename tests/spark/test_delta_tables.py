@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from backcast.errors import ChunkFailed
+from backcast.errors import ChunkFailed, Conflict
 from backcast.model.finding import Severity
 from backcast.model.scope import Predicate
 from backcast.model.stage import stage_of
@@ -22,6 +23,7 @@ from backcast.spark.inspection import tables
 from backcast.targets.delta.exact import commit_files, stage_now
 from backcast.targets.delta.publish import NOT_LANDED
 from backcast.targets.delta.target import DeltaTarget
+from backcast.testing.faults import at_point
 from tests.spark.delta_kit import COLUMNS, ROWS, SCOPE, Create, files_in_scope, publish, rows, staged, undo
 
 if TYPE_CHECKING:
@@ -134,25 +136,63 @@ def test_deletion_vectors_in_scope_are_refused_and_elsewhere_they_are_not(create
     assert codes == {"target.delete-files"}
 
 
+def test_a_row_that_is_masked_after_a_decision_is_a_conflict_and_stays_masked(
+    create: Create, spark: SparkSession
+) -> None:
+    """Its file is the same before and after: only the deletion vector tells."""
+    target = create(properties="'delta.enableDeletionVectors' = 'true'")
+    name, net = target.facts().identity.name, staged(target)
+
+    def delete(number: int) -> None:
+        spark.sql(f"DELETE FROM {name} WHERE id = {number}")
+
+    with at_point("publish.before-commit", lambda: delete(1)), pytest.raises(Conflict):
+        publish(target, net)
+    moved = target.movement(net.base, SCOPE)
+    assert moved.files.has_deletes
+    assert not moved.only_compaction
+    assert [each.path for each in moved.added] == [each.path for each in moved.removed] != []
+    assert {row[0] for row in rows(target)} == set(range(12)) - {1}
+
+    spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF {net.base}")
+    change = publish(target, net)
+    with at_point("undo.before-commit", lambda: delete(4)), pytest.raises(Conflict):
+        undo(target, net, change)
+    assert files_in_scope(target).has_deletes
+    assert {row[0] for row in rows(target)} == set(range(12)) - {4}
+
+
 def test_a_released_stage_loses_what_nobody_needs_and_a_sweep_takes_the_rest_after_retention(
     create: Create, spark: SparkSession, tmp_path: Path
 ) -> None:
     """Published files stay while the table or its retention names them, then go; live rows never do."""
-    target = create(properties="'delta.deletedFileRetentionDuration' = 'interval 0 seconds'")
+    target = create()
     net = staged(target)
     publish(target, net)
     stage = stage_of("r1", net.base)
     folder = next(tmp_path.rglob("_backcast"))
     assert target.forget(Forget(refs=(stage.branch, stage.base_tag), versions=(), branch=stage.branch)) == 0
     assert not list(folder.rglob("_delta_log"))
-    published = rows(target)
+    published, version = rows(target), target.facts().version
+    for file in folder.rglob("*.parquet"):
+        os.utime(file, (0, 0))
+    name = target.facts().identity.name
+    _keep_removed_files(target, "0 seconds")
     assert target.sweep() == 0, "published files are the table's"
     assert rows(target) == published
-    name = target.facts().identity.name
+    _keep_removed_files(target, "7 days")
     spark.sql(f"DELETE FROM {name} WHERE day = DATE'2026-01-02'")
+    assert target.sweep() == 0, "old files that were removed just now"
+    assert Counter(map(tuple, target.read(version, Predicate()).collect())) == published
+    _keep_removed_files(target, "0 seconds")
     assert target.sweep() == len(net.added)
     assert not list(folder.rglob("*.parquet"))
     assert sum(rows(target).values()) == 8
+
+
+def _keep_removed_files(target: DeltaTarget, how_long: str) -> None:
+    properties = f"'delta.deletedFileRetentionDuration' = 'interval {how_long}'"
+    target._handle.spark.sql(f"ALTER TABLE {target.facts().identity.name} SET TBLPROPERTIES ({properties})")
 
 
 def test_a_chunk_of_whole_partitions_costs_one_job(create: Create, spark: SparkSession) -> None:

@@ -6,9 +6,11 @@ import dataclasses
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
+from pyspark import SparkConf
 
 from backcast.errors import SessionRefused
 from backcast.spark.processes import current, is_alive, jvm_identity
@@ -42,6 +44,20 @@ def test_results_do_not_depend_on_the_machines_time_zone(spark: SparkSession) ->
 
 def test_tasks_of_a_local_session_share_the_drivers_memory(spark: SparkSession) -> None:
     assert task_memory(spark) == 2 * 1024**3
+
+
+@pytest.mark.parametrize(
+    ("asked", "gigabytes"),
+    [({}, 1), ({"executor.memory": "3g"}, 3), ({"executor.memory": "3g", "executor.instances": "4"}, 12)],
+)
+def test_tasks_of_a_cluster_share_the_memory_of_as_many_executors_as_were_asked_for(
+    spark: SparkSession, asked: dict[str, str], gigabytes: int
+) -> None:
+    conf = SparkConf(loadDefaults=False).setAll([(f"spark.{key}", value) for key, value in asked.items()])
+    conf.set("spark.driver.memory", "50g")
+    context = SimpleNamespace(master="spark://host:7077", getConf=lambda: conf)
+    there = cast("SparkSession", SimpleNamespace(sparkContext=context, _jvm=spark._jvm))
+    assert task_memory(there) == gigabytes * 1024**3
 
 
 def test_a_second_call_uses_the_active_session(spark: SparkSession, spark_settings: SessionSettings) -> None:

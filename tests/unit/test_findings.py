@@ -14,12 +14,22 @@ from backcast.model.pipeline import Dataset
 from backcast.model.request import Request
 from backcast.model.rule import Gates, Metric, Per, Rule, RuleKind
 from backcast.model.scope import ValueClause
-from backcast.model.table import FileList, FileRef, PublishMode, TableFacts, TableIdentity
+from backcast.model.table import (
+    SMALL_FILE,
+    FileList,
+    FileRef,
+    NetChange,
+    PublishMode,
+    TableFacts,
+    TableIdentity,
+)
 from backcast.model.time import Grain
+from backcast.model.verdict import Consequence
 from backcast.plan.estimate import Amounts, Rate, estimate
 from backcast.plan.pins import at_risk
 from backcast.plan.preflight import (
     code_findings,
+    gc_findings,
     input_findings,
     pinning_findings,
     policy_findings,
@@ -28,6 +38,7 @@ from backcast.plan.preflight import (
 )
 from backcast.plan.rule_findings import rule_findings
 from backcast.testing.samples import DAY_COLUMN, sample_identity, sample_manifest
+from backcast.validate.checks import small_files_check
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DATASET = Dataset(name="orders", table="lake.db.orders", time=DAY_COLUMN, grain=Grain.DAY)
@@ -85,6 +96,30 @@ def test_many_small_files_are_worth_knowing_and_a_few_are_not() -> None:
     assert about_table(files=files(21, 1000)) == {"target.small-files": Severity.NOTE}
     assert about_table(files=files(20, 1000)) == {}
     assert about_table(files=files(21, 9 * 1024**2)) == {}
+
+
+def test_files_that_a_run_staged_are_many_and_small_only_beyond_one_for_each_partition() -> None:
+    """So many readers would open. No transform can do better with few rows in each of many partitions."""
+
+    def staged(partitions: int, each: int, size: int = 1000) -> NetChange:
+        added = tuple(
+            FileRef(f"/{day}/{number}", f"day={day}", 1, size) for day in range(partitions) for number in range(each)
+        )
+        return NetChange(base="1", staged="2", added=added, removed=(), outside=(), superseded=())
+
+    (found,) = small_files_check(staged(2, 12))
+    assert (found.passed, found.consequence) == (False, Consequence.WARN), "it is told, and stops nothing"
+    assert "24 of 24 staged files are smaller than 8 MiB, in 2 partitions" in found.detail
+    assert small_files_check(staged(100, 1)) == []
+    assert small_files_check(staged(2, 11)) == []
+    assert small_files_check(staged(2, 12, SMALL_FILE)) == []
+
+
+def test_runs_that_gc_left_for_days_say_that_nobody_runs_it() -> None:
+    (found,) = gc_findings("lake.db.orders", ("r1", "r2"))
+    assert (found.code, found.severity) == ("target.gc-overdue", Severity.WARN)
+    assert "2 runs on lake.db.orders" in found.reason
+    assert gc_findings("lake.db.orders", ()) == []
 
 
 def test_declared_streams_that_read_the_table_are_named() -> None:

@@ -36,6 +36,12 @@ def test_a_local_session_takes_jars_from_the_class_path_and_a_cluster_from_spark
     assert "spark.sql.shuffle.partitions" not in cluster
 
 
+def test_a_task_never_keeps_a_file_open_for_each_partition_whatever_the_project_says() -> None:
+    """Delta writes as this setting has it; Iceberg is told with each write."""
+    conf = spark_conf(SessionSettings(conf={"spark.sql.maxConcurrentOutputFileWriters": "500"}), JARS)
+    assert conf["spark.sql.maxConcurrentOutputFileWriters"] == "0"
+
+
 def test_own_settings_join_ours_instead_of_replacing_them() -> None:
     own = {
         "spark.sql.extensions": "org.example.Own",

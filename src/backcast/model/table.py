@@ -72,6 +72,11 @@ class TableFacts:
     """How long files that a publish removes stay, and what describes them; None when our own tags keep both."""
 
 
+SMALL_FILE = 8 * 1024 * 1024
+MANY_SMALL = 20
+"""From more files than this on their number, and not their bytes, is what readers wait for."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileRef:
     """A data file as the table's metadata describes it."""

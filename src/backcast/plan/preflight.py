@@ -17,11 +17,10 @@ from backcast.model.run import Run
 from backcast.model.scope import Scope
 from backcast.model.source import LogSource
 from backcast.model.states import RunState
-from backcast.model.table import Column, FileList, TableFacts, TableIdentity
+from backcast.model.table import MANY_SMALL, SMALL_FILE, Column, FileList, TableFacts, TableIdentity
 from backcast.model.time import Interval, joined
+from backcast.model.words import many
 
-_SMALL_FILE = 8 * 1024 * 1024
-_MANY_SMALL = 20
 _TYPES = {
     TimeKind.DATE: ("date",),
     TimeKind.TIMESTAMP: ("timestamp",),
@@ -43,8 +42,8 @@ def table_findings(dataset: Dataset, facts: TableFacts, files: FileList, request
                 "nothing to do; partition the table by time to make restatements cheaper",
             )
         )
-    small = [file for file in files.files if file.size < _SMALL_FILE]
-    if len(small) > _MANY_SMALL and files.size / len(files.files) < _SMALL_FILE:
+    small = [file for file in files.files if file.size < SMALL_FILE]
+    if len(small) > MANY_SMALL and files.size / len(files.files) < SMALL_FILE:
         found.append(
             note(
                 "target.small-files",
@@ -349,3 +348,17 @@ def overlap_findings(manifest_windows: tuple[Interval, ...], others: Iterable[tu
         idle = run.state in (RunState.PLANNED, RunState.APPROVED)
         found.append(warn("overlap.planned-run", text, remedy) if idle else block("overlap.open-run", text, remedy))
     return found
+
+
+def gc_findings(table: str, left: tuple[str, ...]) -> list[Finding]:
+    """Runs that gc could have released days ago."""
+    if not left:
+        return []
+    return [
+        warn(
+            "target.gc-overdue",
+            f"nobody runs gc: the undo window of {many(len(left), 'run')} on {table} ended days ago, and what an undo"
+            " would need is still in storage",
+            "run `backcast gc` every day",
+        )
+    ]

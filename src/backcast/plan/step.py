@@ -85,6 +85,8 @@ class Planning:
     room: Room = field(default_factory=Room)
     rules: RuleLook | None = None
     replay: ReplayPin | None = None
+    left: tuple[str, ...] = ()
+    """Runs on the same table that gc could have released days ago."""
     open: tuple[OpenWindows, ...] = ()
     """What streams into the same table have read and not written."""
 
@@ -188,6 +190,7 @@ def _findings(request: Request, planning: Planning, found: _Found, needed: Mappi
         *_commit_findings(planning, facts, found.shape),
         *instead_findings(request, planning.spec, found.shape.files.rows),
         *open_findings(planning.open, found.shape.scope, found.shape.how),
+        *preflight.gc_findings(facts.identity.name, planning.left),
         *preflight.overlap_findings(found.shape.scope.windows, planning.others),
         *_result_findings(planning, facts, inputs, needed),
         *look_at_rules(

@@ -14,6 +14,7 @@ from backcast.project.archives import archive_transform, archived_source
 from backcast.project.modules import ProjectModules, hashes
 from backcast.project.problems import suggestion
 from backcast.project.transform import Context, Inputs, TransformFunction, transform_label
+from backcast.spark.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,6 +55,7 @@ class LoadedTransform:
 
         spark = next((frame.sparkSession for frame in inputs.values()), None) or SparkSession.active()
         context = Context(job.run_id, job.execution, job.window, job.clock, spark)
+        ship(spark, self.root, self.files)
         try:
             result: object = self.body(Inputs(inputs), context)
         except BackcastError:

@@ -16,6 +16,7 @@ from backcast.project.problems import suggestion
 from backcast.project.rule_adapters import check_suite
 from backcast.project.sql import one_query
 from backcast.project.transform import Context
+from backcast.spark.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,6 +39,7 @@ class LoadedRules:
         from backcast.project import rule_adapters
 
         body = self.bodies.get(rule.reference or "")
+        ship(frames.stage.sparkSession, self.project.root, self.files)
         try:
             match rule.kind:
                 case RuleKind.SQL:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from backcast.model.pipeline import TableFormat
 from backcast.project.problems import Problem, raise_problems
 from backcast.project.sources import needs_avro
-from backcast.spark.settings import SessionSettings
+from backcast.spark.settings import SessionSettings, local_cores
 from backcast.spark.versions import Package
 
 if TYPE_CHECKING:
@@ -62,8 +62,9 @@ def session_settings(project: Project) -> SessionSettings:
     }
     conf = {key: filled(value, "spark", "conf", key) for key, value in project.config.spark.conf.items()}
     raise_problems(problems)
-    # Python workers import the project's modules by name.
-    conf[_WORKER_PATH] = ":".join(filter(None, (str(project.root), conf.get(_WORKER_PATH))))
+    if local_cores(project.config.spark.master):
+        # Python workers import the project's modules by name. Those of other machines get them with the job.
+        conf[_WORKER_PATH] = ":".join(filter(None, (str(project.root), conf.get(_WORKER_PATH))))
     session_catalog = next((each for each in catalogs.values() if each["type"] == "delta"), None)
     return SessionSettings(
         app_name=f"backcast {project.name}",

@@ -113,6 +113,13 @@ def _proof(job: PublishJob, publication: Publication) -> tuple[UndoRefused | Non
     run_id = publication.run_id
     gone = frozenset(publication.added) - now.paths
     rewriting = f"backcast undo {run_id} --rewrite"
+    # First, because to rewrite takes these files too.
+    lost = job.target.missing(frozenset(publication.removed))
+    if lost:
+        reason = f"{len(lost)} of {len(publication.removed)} files that the publish replaced are gone from storage"
+        return UndoRefused(
+            reason, hint="restate the window again with the old version of the code", rewritable=False
+        ), head
     if gone:
         reason = f"{len(gone)} of {len(publication.added)} published files were since compacted, updated or deleted"
         return UndoRefused(reason, hint=f"{rewriting} computes the old state row by row"), head
@@ -123,12 +130,6 @@ def _proof(job: PublishJob, publication: Publication) -> tuple[UndoRefused | Non
     ):
         return UndoRefused(
             "rows in scope were deleted since by delete files; an undo would bring them back", hint=rewriting
-        ), head
-    lost = job.target.missing(frozenset(publication.removed))
-    if lost:
-        reason = f"{len(lost)} of {len(publication.removed)} files that the publish replaced are gone from storage"
-        return UndoRefused(
-            reason, hint="restate the window again with the old version of the code", rewritable=False
         ), head
     return (doubled_keys(job, publication, now) if not whole else None), head
 

@@ -25,6 +25,9 @@ REDIRECTS = ("spark.wap.id", "spark.wap.branch")
 SKIPPING = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 """With one of them on, Spark reads what it finds and says nothing about the rest."""
 
+_OPEN_FILES = "spark.sql.maxConcurrentOutputFileWriters"
+"""Without any a task sorts its rows and writes one file after the other: each that is open takes megabytes of it."""
+
 _CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """Where a container finds its own limit, in the second and in the first version of control groups."""
 
@@ -95,6 +98,7 @@ def spark_conf(settings: SessionSettings, jars: tuple[Path, ...]) -> dict[str, s
         **settings.conf,
         **catalog_conf(settings.catalogs),
         **dict.fromkeys(SKIPPING, "false"),
+        _OPEN_FILES: "0",
     }
     conf["spark.sql.extensions"] = _joined(",", settings.conf.get("spark.sql.extensions"), *settings.extensions)
     logging = f'"-Dlog4j2.configurationFile={_LOG4J.as_uri()}" -Dbackcast.log.level={settings.log_level}'

@@ -1,11 +1,11 @@
-"""Checks that hold for a stage as for what readers see: the schema, and the keys."""
+"""Checks that hold for a stage as for what readers see: the schema, and the keys; and what files readers would get."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from backcast.model.table import TableIdentity
-from backcast.model.verdict import Check, Layer
+from backcast.model.table import MANY_SMALL, SMALL_FILE, NetChange, TableIdentity
+from backcast.model.verdict import Check, Consequence, Layer
 from backcast.model.words import many
 from backcast.ports import Engine
 
@@ -20,6 +20,17 @@ def schema_check(planned: TableIdentity, current: TableIdentity) -> Check:
     moved = [name for name in TableIdentity.model_fields if getattr(planned, name) != getattr(current, name)]
     detail = f"the table's {', '.join(moved)} changed since the plan"
     return Check(name="schema", passed=False, detail=detail, layer=Layer.SCHEMA)
+
+
+def small_files_check(net: NetChange) -> list[Check]:
+    """None when there is nothing to tell. A partition with few rows cannot have less than one small file."""
+    small = [file for file in net.added if file.size < SMALL_FILE]
+    partitions = {file.partition for file in small}
+    if len(small) - len(partitions) <= MANY_SMALL:
+        return []
+    where = f"{many(len(partitions), 'partition')} of the table" if partitions != {""} else "the table"
+    detail = f"{len(small)} of {many(len(net.added), 'staged file')} are smaller than 8 MiB, in {where}: slow to read"
+    return [Check(name="file sizes", passed=False, detail=detail, consequence=Consequence.WARN)]
 
 
 def key_checks(rows: DataFrame, key: tuple[str, ...], engine: Engine, masked: tuple[str, ...] = ()) -> list[Check]:

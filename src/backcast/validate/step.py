@@ -23,7 +23,7 @@ from backcast.model.words import many
 from backcast.ports import Engine, Target
 from backcast.ports.rules import Scan
 from backcast.validate.change import change_of
-from backcast.validate.checks import key_checks, schema_check
+from backcast.validate.checks import key_checks, schema_check, small_files_check
 from backcast.validate.measure import ALL_ROWS, Measured, RuleHelp, Versions, is_asked, judging_of, measure
 from backcast.validate.twice import Again, computed_twice
 
@@ -78,6 +78,7 @@ def validate(validation: Validation) -> Verdict:
         *([_counts(validation, digests), _digests(validation, digests)] if digests else []),
         *([] if digests else [_merged(validation) if merges else _observed(validation)]),
         *([] if manifest.scope.exact else [_files(validation, net)]),
+        *small_files_check(net),
         *([] if by_chunk else _added(validation, net, measured.scan)),
         *(_offsets(validation) if validation.whole else []),
         *_keys(validation, net),

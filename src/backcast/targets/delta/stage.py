@@ -1,8 +1,8 @@
 """The stage: a Delta table of its own in the folder of the live one, with the scope's files as the base has them.
 
-It is a shallow clone of the scope alone: x. That is all a run may
-change, so opening a stage costs by the scope and not by the table, no name appears in a catalog, and what would get in
-the way (deletion vectors, change data feed, clean-up of the log) is switched off on the stage and nowhere else.
+It is a shallow clone of the scope alone. That is all a run may change, so opening a stage costs by the scope and not by
+the table, no name appears in a catalog, and what would get in the way (deletion vectors, change data feed, clean-up of
+the log) is switched off on the stage and nowhere else.
 """
 
 from __future__ import annotations
