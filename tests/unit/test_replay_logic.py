@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from backcast.model.replay import Difference, Mend
-from backcast.plan.replay import Logic
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from backcast.model.replay import Difference, Mend, ReplayPin
+from backcast.model.watermark import WatermarkStrategy
+from backcast.plan.replay import Logic, replay_findings
 
 _JOIN = Difference("a join of two streams meets records from before the window", Mend.WARM_UP)
 _STATE = Difference("applyInPandasWithState sees rows in the order of batches", Mend.STATE)
@@ -32,3 +36,18 @@ def test_a_warm_up_is_no_state_and_the_clock_is_told_beside_what_is_different() 
     logic = Logic.of((_STATE, _JOIN, _CLOCK), warm=True)
     assert logic.different == (_STATE.because,)
     assert logic.why == f"{_STATE.because}; {_CLOCK.because}"
+
+
+def test_a_plan_warns_where_rows_of_the_window_need_records_from_behind_it_and_none_are_read() -> None:
+    session = replace(_JOIN, beyond=True)
+    logic = Logic.of((_STATE, session, _CLOCK), warm=True)
+    assert (logic.beyond, Logic.of((session,), warm=False).beyond, Logic.of((_STATE,), warm=True).beyond) == (1, 1, 0)
+    pin = ReplayPin(stream="live", strategy=WatermarkStrategy.BATCH, because="a test", beyond=True)
+
+    def told(replay: ReplayPin, after: timedelta) -> bool:
+        found = replay_findings(replay, (), datetime(2026, 1, 1, tzinfo=UTC), after)
+        return "replay.cut-end" in {each.code for each in found}
+
+    assert told(pin, timedelta())
+    assert not told(pin, timedelta(hours=1))
+    assert not told(pin.model_copy(update={"beyond": False}), timedelta())

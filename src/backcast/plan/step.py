@@ -193,7 +193,12 @@ def _findings(request: Request, planning: Planning, found: _Found, needed: Mappi
         *look_at_rules(
             planning.settings, facts.identity.columns, inputs, planning.rules, _plain(planning, found, needed)
         ),
-        *replay_findings(planning.replay, inputs, found.shape.asked[0].start if found.shape.asked else planning.now),
+        *replay_findings(
+            planning.replay,
+            inputs,
+            found.shape.asked[0].start if found.shape.asked else planning.now,
+            planning.spec.warm_up_after,
+        ),
         *why_findings(request, policy),
         *budget_findings(budget, guess),
         *room_findings(guess, len(found.shape.chunks), planning.room),
