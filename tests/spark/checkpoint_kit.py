@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -36,6 +39,8 @@ STORES["format 2"] = {**STORES["changelog"], f"{_STATE}checkpointFormatVersion":
 """Commits name the files of state."""
 KINDS = {**STORES, "join": STORES["hdfs"], "dedup": STORES["changelog"]}
 """All that keep state: windows that are counted, in each store; records that meet; seconds that come once."""
+FAILURES = (PySparkException, Py4JJavaError)
+"""Of a query; at its start Spark does not always put them in words of its own."""
 OFTEN = {f"{_STATE}minDeltasForSnapshot": "2"}
 """So that a few batches leave snapshots, which are what a rewind can go wrong by. How often Spark looks: conftest."""
 
@@ -171,11 +176,9 @@ def as_after_a_kill(made: Made) -> int:
 
 def restarts(lab: Lab, kind: str, made: Made, batch: int) -> str:
     """What becomes of the batch: it comes out `right`, as before, or `wrong`; or the query `fails`."""
-    from pyspark.errors import PySparkException
-
     expected = sorted(made.given.pop(batch))
     try:
         lab.run(kind, made)
-    except PySparkException:
+    except FAILURES:
         return "fails"
     return "right" if sorted(made.given.get(batch, [])) == expected else "wrong"

@@ -14,7 +14,7 @@ from backcast.model.checkpoint import Severity
 from backcast.streams.checkpoint.content import check_zip, checksum_beside
 from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.folder import Checkpoint
-from tests.spark.checkpoint_kit import TOPIC, Lab, as_after_a_kill, files_below, restarts
+from tests.spark.checkpoint_kit import FAILURES, TOPIC, Lab, Made, as_after_a_kill, files_below, restarts
 
 Spoil = Callable[[Path, int], object]
 """Damages a checkpoint whose restart needs this version of its state."""
@@ -134,6 +134,99 @@ def test_what_verify_says_of_damage_is_what_a_restart_meets(lab: Lab, tmp_path: 
     found = verify(Checkpoint.at(made.path))
     assert {(each.kind, each.severity) for each in found.damages} == expected
     assert restarts(lab, store, made, last) == outcome
+
+
+def restarted(lab: Lab, made: Made) -> tuple[dict[int, int], str]:
+    """How many rows come out in each batch, and what the query fails with."""
+    made.given.clear()
+    said = ""
+    try:
+        lab.run("stateless", made)
+    except FAILURES as error:
+        said = str(error)
+    return {batch: len(rows) for batch, rows in made.given.items()}, said
+
+
+def lost(*files: str) -> Callable[[Path], object]:
+    """With the checksums beside them."""
+
+    def spoil(root: Path) -> None:
+        for file in (each for name in files for each in files_below(root, name)):
+            file.unlink()
+            checksum_beside(file).unlink(missing_ok=True)
+
+    return spoil
+
+
+def says(file: str, content: str) -> Callable[[Path], object]:
+    """As somebody wrote it by hand, and no checksum tells."""
+
+    def spoil(root: Path) -> None:
+        lost(file)(root)
+        (root / file).write_text(content)
+
+    return spoil
+
+
+def edited(root: Path) -> None:
+    """Of the last batch, after a kill; the checksum beside it stays."""
+    lost("commits/7")(root)
+    file = root / "offsets/7"
+    file.write_text(file.read_text().replace("80", "75"))
+
+
+def one_source_more(root: Path) -> None:
+    says("offsets/7", f"{(root / 'offsets/7').read_text()}\n-")(root)
+
+
+AT_START, AGAIN = "the query fails at its start", "is run into the sink again, then the query fails: CONCURRENT_STREAM_"
+TWICE = "CONCURRENT_STREAM_LOG_UPDATE"
+LOGS: dict[str, tuple[Callable[[Path], object], tuple[str, Severity], str, dict[int, int], str]] = {
+    "the last offsets": (lost("offsets/7"), ("commit-ahead", SILENT), f"batch 6 {AGAIN}", {6: 20}, TWICE),
+    "all offsets": (lost("offsets/[0-9]*"), ("offsets-missing", SILENT), f"batch 0 {AGAIN}", {0: 20}, TWICE),
+    "offsets before": (lost("offsets/6"), ("offsets-missing", FAILS), "`batch 6 doesn't", {}, "batch 6 doesn't exist"),
+    "old offsets": (lost("offsets/3"), ("offsets-gap", HARMLESS), "nothing reads it", {}, ""),
+    "edited offsets": (edited, ("changed", SILENT), "goes by what stands there", {7: 10, 8: 10}, ""),
+    "two commits": (lost("commits/[67]"), ("commits-behind", SILENT), "runs batch 7 alone", {7: 20}, ""),
+    "empty": (says("offsets/7", ""), ("log-empty", FAILS), "`Incomplete log file`", {}, "Incomplete log file"),
+    "version": (says("offsets/7", "x1\n{}\n{}"), ("log-version", FAILS), "MALFORMED_LOG", {}, "MALFORMED_LOG_FILE"),
+    "JSON": (says("offsets/7", "v1\n{nope\n{}"), ("log-json", FAILS), "JSON parser", {}, "Unexpected character"),
+    "no sources": (says("offsets/7", "v1\n{}"), ("log-shape", FAILS), AT_START, {}, "There are [0] sources"),
+    "one source more": (one_source_more, ("sources", FAILS), "with an assertion", {}, "assertion failed: There"),
+    "metadata": (says("metadata", '{"id":'), ("metadata-json", FAILS), "JSON parser", {}, "JsonEOFException"),
+    "a start": (says("sources/0/0", "x"), ("source-start", FAILS), AT_START, {}, "requirement failed"),
+}
+"""Of a query that committed batches 0 to 7, twenty records each: in words of `verify` what a restart does; the batches
+that it runs, and what Spark says when it fails.
+"""
+
+
+@pytest.mark.parametrize("case", LOGS)
+def test_what_verify_says_of_damaged_logs_is_what_a_restart_does(lab: Lab, tmp_path: Path, case: str) -> None:
+    spoil, expected, told, again, failure = LOGS[case]
+    made = lab.copy("stateless", tmp_path / "checkpoint")
+    spoil(made.path)
+    (found,) = verify(Checkpoint.at(made.path)).damages
+    assert (found.kind, found.severity) == expected
+    assert told in found.at_restart
+    ran, said = restarted(lab, made)
+    assert ran == again
+    assert failure in said
+    assert bool(failure) is bool(said)
+    if found.kind == "source-start":
+        assert found.remedy == "remove it and the checksum beside it"
+        lost("sources/0/0")(made.path)
+        assert restarted(lab, made) == ({}, "")
+
+
+def test_a_query_without_its_metadata_goes_on_under_another_id(lab: Lab, tmp_path: Path) -> None:
+    made = lab.copy("stateless", tmp_path / "checkpoint")
+    known = Checkpoint.at(made.path).query_id()
+    lost("metadata")(made.path)
+    (found,) = verify(Checkpoint.at(made.path)).damages
+    assert (found.kind, found.severity) == ("metadata-missing", SILENT)
+    lab.run("stateless", made)
+    assert Checkpoint.at(made.path).query_id() not in (None, known)
 
 
 def test_state_of_another_past_is_found_and_a_restart_at_its_snapshots_miscounts(lab: Lab, tmp_path: Path) -> None:

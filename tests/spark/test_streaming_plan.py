@@ -93,6 +93,10 @@ LOGIC: dict[str, tuple[Logic, list[tuple[Mend, str]], Holding | None]] = {
 }
 
 
+_BEYOND = ("outer join", "inner join", "session window", "applyInPandasWithState", "timeouts by the clock")
+"""Rows of a window may need records from behind it."""
+
+
 @pytest.mark.parametrize("logic", LOGIC)
 def test_a_plan_tells_what_a_batch_gets_wrong_and_what_the_query_holds_back(spark: SparkSession, logic: str) -> None:
     stream = spark.readStream.format("rate").load().withWatermark("timestamp", "10 minutes")
@@ -100,5 +104,6 @@ def test_a_plan_tells_what_a_batch_gets_wrong_and_what_the_query_holds_back(spar
     found = differences(made(stream))
     assert [each.mend for each in found] == [mend for mend, _ in wanted]
     assert all(each.because.startswith(because) for each, (_, because) in zip(found, wanted, strict=True)), found
+    assert any(each.beyond for each in found) is (logic in _BEYOND)
     assert holding(made(stream)) == held
     assert is_stateful(made(stream)) is (logic not in ("row by row", "processing time", "a table beside it"))

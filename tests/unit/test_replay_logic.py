@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from backcast.model.finding import Severity
 from backcast.model.replay import Difference, Mend, ReplayPin
@@ -35,7 +36,7 @@ def test_records_from_before_the_window_are_a_difference_unless_a_warm_up_reads_
 def test_a_check_that_a_replay_leaves_out_is_told() -> None:
     def told(strategy: WatermarkStrategy, recompute: int) -> list[tuple[str, Severity]]:
         pin = ReplayPin(stream="live", strategy=strategy, because="a test", batch=3)
-        found = replay_findings(pin, (), datetime(2026, 1, 1, tzinfo=UTC), recompute)
+        found = replay_findings(pin, (), datetime(2026, 1, 1, tzinfo=UTC), recompute=recompute)
         return [(each.code, each.severity) for each in found if each.code == "replay.not-recomputed"]
 
     assert told(WatermarkStrategy.SORTED, 2) == [("replay.not-recomputed", Severity.WARN)]
@@ -47,3 +48,18 @@ def test_a_warm_up_is_no_state_and_the_clock_is_told_beside_what_is_different() 
     logic = Logic.of((_STATE, _JOIN, _CLOCK), warm=True)
     assert logic.different == (_STATE.because,)
     assert logic.why == f"{_STATE.because}; {_CLOCK.because}"
+
+
+def test_a_plan_warns_where_rows_of_the_window_need_records_from_behind_it_and_none_are_read() -> None:
+    session = replace(_JOIN, beyond=True)
+    logic = Logic.of((_STATE, session, _CLOCK), warm=True)
+    assert (logic.beyond, Logic.of((session,), warm=False).beyond, Logic.of((_STATE,), warm=True).beyond) == (1, 1, 0)
+    pin = ReplayPin(stream="live", strategy=WatermarkStrategy.BATCH, because="a test", beyond=True)
+
+    def told(replay: ReplayPin, after: timedelta) -> bool:
+        found = replay_findings(replay, (), datetime(2026, 1, 1, tzinfo=UTC), after)
+        return "replay.cut-end" in {each.code for each in found}
+
+    assert told(pin, timedelta())
+    assert not told(pin, timedelta(hours=1))
+    assert not told(pin.model_copy(update={"beyond": False}), timedelta())

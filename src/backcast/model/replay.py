@@ -37,6 +37,8 @@ class Difference:
     because: str
     """A sentence."""
     mend: Mend
+    beyond: bool = False
+    """Rows of a window may need records from behind it, too."""
 
 
 class ReplayPin(Document):
@@ -66,6 +68,9 @@ class ReplayPin(Document):
 
     tables: Annotated[dict[str, str | None], later({})] = Field(default_factory=dict)
     """Of a full replay: at which versions its query has read the other inputs, by their names."""
+
+    beyond: Annotated[bool, later(False)] = False
+    """What belongs to its windows may come behind them; a run reads no further than the pipeline's `warm_up` says."""
 
     computed: Annotated[WatermarkStrategy | None, later(None)] = None
     """Of corrections: how the windows that late records touch are computed, `batch` or `sorted`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from backcast.errors import InvalidRequest, PlanRefused
 from backcast.model.finding import Finding, block, note, warn
@@ -67,8 +67,9 @@ def planned_replay(request: Request, replaying: Replaying, now: datetime) -> Rep
         return _corrections(replaying, windows, logic, now)
     strategy, because = _chosen(request, replaying, logic, job)
     if strategy is WatermarkStrategy.BATCH:
-        return ReplayPin(stream=stream.name, strategy=strategy, because=because)
-    return replaying.pin(whole.start).model_copy(update={"strategy": strategy, "because": because})
+        return ReplayPin(stream=stream.name, strategy=strategy, because=because, beyond=logic.beyond)
+    chosen = {"strategy": strategy, "because": because, "beyond": logic.beyond}
+    return replaying.pin(whole.start).model_copy(update=chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +82,20 @@ class Logic:
     """Why a batch gives the same rows, where nothing is different."""
     neither: tuple[str, ...] = ()
     """Whatever computes them, these rows are others."""
+    beyond: bool = False
+    """Rows of a window may need records from behind it."""
 
     @classmethod
     def of(cls, found: Sequence[Difference], *, warm: bool) -> Logic:
         """`warm`: the pipeline declares a warm-up."""
+        beyond = any(each.beyond for each in found)
         by = {mend: tuple(each.because for each in found if each.mend is mend) for mend in Mend}
         near = by[Mend.WARM_UP]
         if near and not warm:
             cold = tuple(f"{each}, and the pipeline declares no `warm_up` for a batch" for each in near)
-            return cls((*by[Mend.STATE], *cold), "", by[Mend.NOTHING])
+            return cls((*by[Mend.STATE], *cold), "", by[Mend.NOTHING], beyond)
         same = "; ".join((f"{_WARMED}: {', '.join(near)}" if near else _SAME, *_but(by[Mend.NOTHING])))
-        return cls(by[Mend.STATE], same, by[Mend.NOTHING])
+        return cls(by[Mend.STATE], same, by[Mend.NOTHING], beyond)
 
     @property
     def why(self) -> str:
@@ -153,6 +157,7 @@ def _corrections(replaying: Replaying, windows: Sequence[Interval], logic: Logic
             "strategy": WatermarkStrategy.CORRECTIONS,
             "computed": how,
             "because": f"{_touching(found, grain)}; {why}",
+            "beyond": logic.beyond,
             "windows": touched,
             "late": found.late,
             "unknown": found.unknown,
@@ -168,11 +173,25 @@ def _touching(found: LateFound, grain: str) -> str:
 
 
 def replay_findings(
-    replay: ReplayPin | None, inputs: Sequence[InputPin], start: datetime, recompute: int = 0
+    replay: ReplayPin | None,
+    inputs: Sequence[InputPin],
+    start: datetime,
+    after: timedelta = timedelta(),
+    recompute: int = 0,
 ) -> list[Finding]:
+    """`after`: the pipeline's warm-up behind the window."""
     if replay is None:
         return []
     found = []
+    if replay.beyond and not after:
+        found.append(
+            warn(
+                "replay.cut-end",
+                "what belongs to the last rows of the window may come behind it, and nothing is read there: a session"
+                " is cut, a join finds no match, state is closed early",
+                "declare `warm_up: {after: ...}`, as long as they reach",
+            )
+        )
     if replay.strategy is WatermarkStrategy.CORRECTIONS:
         found.append(
             note(

@@ -200,6 +200,7 @@ def _findings(request: Request, planning: Planning, found: _Found, needed: Mappi
             planning.replay,
             inputs,
             found.shape.asked[0].start if found.shape.asked else planning.now,
+            planning.spec.warm_up_after,
             planning.settings.recompute,
         ),
         *why_findings(request, policy),

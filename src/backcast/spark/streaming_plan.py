@@ -48,7 +48,7 @@ def differences(rows: DataFrame) -> tuple[Difference, ...]:
 
 def _different(name: str, node: Any) -> Iterator[Difference]:
     if name in _DIFFERENT:
-        yield Difference(_DIFFERENT[name], Mend.STATE)
+        yield Difference(_DIFFERENT[name], Mend.STATE, beyond=name in _IN_ORDER)
         if name in _IN_ORDER and _by_clock(name, node):
             yield Difference(
                 "its timeouts go by the clock, which a replay cannot turn back: they come at other records",
@@ -61,15 +61,15 @@ def _different(name: str, node: Any) -> Iterator[Difference]:
             Mend.STATE,
         )
     elif name == "Aggregate" and _of_sessions(node):
-        yield Difference("a session may begin before the window, or go on behind it", Mend.WARM_UP)
+        yield Difference("a session may begin before the window, or go on behind it", Mend.WARM_UP, beyond=True)
     elif name == "Join" and _both_streamed(node):
         kind = node.joinType().toString()
         if kind in _MATCHING:
-            yield Difference("a join of two streams meets records from before the window", Mend.WARM_UP)
+            because = "a join of two streams meets records from before the window"
+            yield Difference(because, Mend.WARM_UP, beyond=True)
         else:
-            yield Difference(
-                f"a {kind} join of two streams finds out by the watermark that there is no match", Mend.STATE
-            )
+            because = f"a {kind} join of two streams finds out by the watermark that there is no match"
+            yield Difference(because, Mend.STATE, beyond=True)
 
 
 def holding(rows: DataFrame) -> Holding | None:
