@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from tests.spark.own_state_kit import processed
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -37,8 +39,10 @@ STORES = {
 }
 STORES["format 2"] = {**STORES["changelog"], f"{_STATE}checkpointFormatVersion": "2"}
 """Commits name the files of state."""
-KINDS = {**STORES, "join": STORES["hdfs"], "dedup": STORES["changelog"]}
-"""All that keep state: windows that are counted, in each store; records that meet; seconds that come once."""
+KINDS = {**STORES, "join": STORES["hdfs"], "dedup": STORES["changelog"], "own state": STORES["changelog"]}
+"""All that keep state: windows that are counted, in each store; records that meet; seconds that come once; values,
+lists, maps and timers of `transformWithState`.
+"""
 FAILURES = (PySparkException, Py4JJavaError)
 """Of a query; at its start Spark does not always put them in words of its own."""
 OFTEN = {f"{_STATE}minDeltasForSnapshot": "2"}
@@ -130,6 +134,8 @@ class Lab:
         if kind == "dedup":
             sevens = marked.withColumn("seven", F.floor(F.unix_timestamp("timestamp") / 7))
             return sevens.dropDuplicatesWithinWatermark(["seven"]).select("seven")
+        if kind == "own state":
+            return processed(marked, self.root)
         counted = marked.groupBy(F.window("timestamp", "10 seconds"), "key")
         return counted.count().select(
             F.unix_timestamp("window.start").alias("start"), F.col("key").cast("string").alias("name"), "count"

@@ -41,6 +41,7 @@ LOADED = {
     "format 2": ("state of format version 2",),
     "join": ("operator 0 (symmetricHashJoin, left)", "operator 0 (symmetricHashJoin, right)"),
     "dedup": ("operator 0 (dedupeWithinWatermark)",),
+    "own state": tuple(f"operator 0 (transformWithStateExec, {each})" for each in ("count", "last", "places")),
 }
 """What Spark is seen to load, for each kind of query that keeps state."""
 

@@ -172,6 +172,14 @@ def _touching(found: LateFound, grain: str) -> str:
     return f"{' and '.join(told)} {verb} {many(len(found.windows), grain)}"
 
 
+_CUT_END = warn(
+    "replay.cut-end",
+    "what belongs to the last rows of the window may come behind it, and nothing is read there: a session is cut, a join"
+    " finds no match, state is closed early",
+    "declare `warm_up: {after: ...}`, as long as they reach",
+)
+
+
 def replay_findings(
     replay: ReplayPin | None,
     inputs: Sequence[InputPin],
@@ -182,16 +190,7 @@ def replay_findings(
     """`after`: the pipeline's warm-up behind the window."""
     if replay is None:
         return []
-    found = []
-    if replay.beyond and not after:
-        found.append(
-            warn(
-                "replay.cut-end",
-                "what belongs to the last rows of the window may come behind it, and nothing is read there: a session"
-                " is cut, a join finds no match, state is closed early",
-                "declare `warm_up: {after: ...}`, as long as they reach",
-            )
-        )
+    found = [_CUT_END] if replay.beyond and not after else []
     if replay.strategy is WatermarkStrategy.CORRECTIONS:
         found.append(
             note(

@@ -57,7 +57,7 @@ def _parts(operator: Operator) -> list[tuple[str, dict[str, str]]]:
     if operator.name == _JOIN:
         return [(side, {"joinSide": side}) for side in ("left", "right")]
     variables = operator.properties.get("stateVariables") or ()
-    names = [str(each["stateName"]) for each in variables if isinstance(each, dict) and "stateName" in each]
+    names = sorted(str(each["stateName"]) for each in variables if isinstance(each, dict) and "stateName" in each)
     if names:
         return [(name, {"stateVarName": name}) for name in names if not name.startswith("$")]
     return [(DEFAULT, {})]
