@@ -10,7 +10,7 @@ import pytest
 from backcast.errors import Refused
 from backcast.spark.delta import fit
 from backcast.testing.target_contract_publish import PublishContract, RaceContract
-from backcast.testing.target_contract_undo import UndoContract
+from backcast.testing.target_contract_undo import LostAnswerContract, UndoContract
 from backcast.testing.target_moves import append, frame, merge, open_stage
 from tests.contract.delta_labs import OutsideRewritingLab
 
@@ -18,20 +18,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class TestDeltaRewrites(PublishContract):
-    """All sentences about a publish, and of the others those that an undo or a race could break in its own way.
-
-    The rest of `UndoContract`, `RaceContract` and `LostAnswerContract` holds too: add them as bases to see it.
+class TestDeltaRewrites(PublishContract, UndoContract, LostAnswerContract):
+    """All sentences about a publish, an undo and a lost answer; of those about races, the one that could break in its
+    own way. The rest of `RaceContract` holds too: add it as a base to see it.
     """
 
     test_one_change_committed_by_two_processes_at_once_lands_once = (
         RaceContract.test_one_change_committed_by_two_processes_at_once_lands_once
-    )
-    test_a_second_undo_is_refused_by_the_fence_and_by_the_files = (
-        UndoContract.test_a_second_undo_is_refused_by_the_fence_and_by_the_files
-    )
-    test_rows_that_arrive_after_the_decision_to_undo_stay = (
-        UndoContract.test_rows_that_arrive_after_the_decision_to_undo_stay
     )
 
     @pytest.fixture

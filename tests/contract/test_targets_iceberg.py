@@ -15,6 +15,7 @@ from backcast.spark.settings import catalog_conf
 from backcast.testing.postgres import PostgresServer
 from backcast.testing.shop import Shop
 from backcast.testing.target_contract import TargetContract
+from backcast.testing.target_contract_publish import RaceContract
 from backcast.testing.target_contract_undo import LostAnswerContract
 from backcast.testing.target_iceberg import IcebergLab, IcebergTable
 from backcast.testing.target_moves import days, frame, open_stage, write
@@ -65,13 +66,20 @@ class CutTable(IcebergTable):
         super().__init__(spark, name)
         self.line = line
 
+    def elsewhere(self) -> CutTable:
+        session, catalog = self.spark.newSession(), self.name.partition(".")[0]
+        for key, value in self.spark.conf.getAll.items():
+            if key.startswith(f"spark.sql.catalog.{catalog}"):
+                session.conf.set(key, value)
+        return CutTable(session, self.name, self.line)
+
     def lost_answer(self, where: str) -> AbstractContextManager[None]:
         assert where in self.lost_answers
         return self.line.lost_commit()
 
 
-class TestIcebergOnPostgresql(LostAnswerContract):
-    """The line to the catalog's database is cut after COMMIT was sent."""
+class TestIcebergOnPostgresql(LostAnswerContract, RaceContract):
+    """The line to the catalog's database is cut after COMMIT was sent; and commits race for its compare-and-set."""
 
     @pytest.fixture
     def line(self, postgres: PostgresServer) -> Iterator[Line]:

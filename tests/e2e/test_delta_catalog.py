@@ -1,4 +1,4 @@
-"""Delta tables of a Hive metastore: found by name, restated from the command line, no name left behind."""
+"""Delta tables of a Hive metastore: found by name, restated, taken back and released, no name left behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ datasets:
   sales: {table: spark_catalog.shop.sales, time: {column: day, kind: date}}
   revenue: {table: spark_catalog.shop.revenue, time: {column: day, kind: date}}
 pipelines:
-  revenue: {sql: revenue.sql, version: 1.0.0, inputs: {sales: sales}, output: revenue}
+  revenue: {sql: revenue.sql, version: 1.0.0, inputs: {sales: sales}, output: revenue,
+    publish: {mode: replace, undo_window: 0s}}
 """
 _SEED = """\
 spark.sql("CREATE SCHEMA shop")
@@ -37,13 +38,20 @@ spark.sql("INSERT INTO shop.revenue SELECT day, 0L FROM shop.sales GROUP BY day"
 _RESTATE = """\
 with in_process(control):
     code = dispatch(["backfill", "revenue", "--from", "2026-01-02", "--to", "2026-01-03", "--yes"])
-rows = {str(row[0]): row[1] for row in spark.sql("SELECT day, amount FROM shop.revenue").collect()}
+def rows():
+    return sorted([str(row[0]), row[1]] for row in spark.sql("SELECT day, amount FROM shop.revenue").collect())
+restated = rows()
+spark.sql("INSERT INTO shop.revenue VALUES (DATE'2026-01-02', 5)")
+control.undo(control.list()[0].run_id)
+released = len(control.gc().items)
 names = sorted(row[1] for row in spark.sql("SHOW TABLES IN shop").collect())
-print(json.dumps({"code": code, "rows": rows, "names": names}))
+print(json.dumps({"code": code, "restated": restated, "undone": rows(), "released": released, "names": names}))
 """
 
 
-def test_a_table_of_a_metastore_is_restated_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_of_a_metastore_is_restated_and_taken_back_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By another process than the one that made it: what they share is the metastore, which no stage is known to."""
     (tmp_path / "backcast.yaml").write_text(_PROJECT)
     (tmp_path / "revenue.sql").write_text("SELECT day, sum(amount) AS amount FROM sales GROUP BY day")
@@ -53,7 +61,9 @@ def test_a_table_of_a_metastore_is_restated_by_name(tmp_path: Path, monkeypatch:
         told = _script(tmp_path, _RESTATE).splitlines()[-1]
     assert json.loads(told) == {
         "code": 0,
-        "rows": {"2026-01-01": 0, "2026-01-02": 12, "2026-01-03": 0},
+        "restated": [["2026-01-01", 0], ["2026-01-02", 12], ["2026-01-03", 0]],
+        "undone": [["2026-01-01", 0], ["2026-01-02", 0], ["2026-01-02", 5], ["2026-01-03", 0]],
+        "released": 1,
         "names": ["revenue", "sales"],
     }
 

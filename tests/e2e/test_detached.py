@@ -8,16 +8,15 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
+
+from backcast.model.pipeline import TableFormat
 from backcast.model.states import RunState
 from backcast.testing.kafka_topics import wait_until
 from backcast.testing.postgres import PostgresServer
 from backcast.testing.shop import DAYS, Shop
 from tests.cheap import cheap
-
-if TYPE_CHECKING:
-    import pytest
 
 PASSWORD = "BACKCAST_TEST_DETACHED_PASSWORD"  # noqa: S105 - the name of a variable
 
@@ -35,6 +34,7 @@ def answered(process: subprocess.Popen[str]) -> dict[str, object]:
     return document
 
 
+@pytest.mark.parametrize("shop", list(TableFormat), indirect=True)
 def test_a_detached_run_and_a_worker_share_its_chunks_on_a_postgresql_store(
     shop: Shop, lake_root: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

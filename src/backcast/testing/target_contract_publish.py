@@ -227,7 +227,7 @@ class RaceContract(TargetSuite):
         nets = [restated(table.target(), days(day, day), f"r{day}")[1] for day in (1, 2, 3)]
 
         def work(day: int) -> None:
-            mine = type(table)(table.spark.newSession(), table.name).target()
+            mine = table.elsewhere().target()
             for _ in range(20):
                 try:
                     publish(mine, nets[day - 1], days(day, day), fence=f"pub-{day}")
@@ -250,7 +250,7 @@ class RaceContract(TargetSuite):
         outcomes: list[str] = []
 
         def work() -> None:
-            mine = type(table)(table.spark.newSession(), table.name).target()
+            mine = table.elsewhere().target()
             try:
                 mine.commit(change)
                 outcomes.append("landed")

@@ -112,6 +112,10 @@ class LabTable(ABC):
         self.spark = spark
         self.name = name
 
+    def elsewhere(self) -> LabTable:
+        """The same table as another process has it, in a session of its own."""
+        return type(self)(self.spark.newSession(), self.name)
+
     @property
     def people(self) -> SparkSession:
         """The session that its owner and its writers use."""

@@ -54,7 +54,7 @@ def busy(table: LabTable, day: int, *, first: int = 1_000, most: int = _MOST) ->
     None of its commits may fail.
     """
     stop, landed, failures = threading.Event(), list[int](), list[Exception]()
-    writer = type(table)(table.spark.newSession(), table.name)
+    writer = table.elsewhere()
 
     def work() -> None:
         while not stop.is_set() and len(landed) < most:
