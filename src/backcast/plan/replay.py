@@ -174,8 +174,8 @@ def _touching(found: LateFound, grain: str) -> str:
 
 _CUT_END = warn(
     "replay.cut-end",
-    "what belongs to the last rows of the window may come behind it, and nothing is read there: a session is cut, a join"
-    " finds no match, state is closed early",
+    "what belongs to the last rows of the window may come behind it, and nothing is read there: a session is cut, a"
+    " join finds no match, state is closed early",
     "declare `warm_up: {after: ...}`, as long as they reach",
 )
 
