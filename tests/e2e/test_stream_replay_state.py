@@ -112,7 +112,7 @@ class _Kind:
 
 
 _KINDS = {
-    "join": _Kind(_PAID_OR_NOT, _paid_or_not, "a LeftOuter join of two streams finds out by the watermark that", "1h"),
+    "join": _Kind(_PAID_OR_NOT, _paid_or_not, "a LeftOuter join of two streams finds out by the watermark that", "30m"),
     "own state": _Kind(_VISITS, _visits, "applyInPandasWithState sees rows in the order of batches", "30m"),
 }
 

@@ -22,6 +22,7 @@ from backcast.model.throttle import Work
 from backcast.model.time import Interval
 from backcast.model.watermark import WatermarkStrategy
 from backcast.project.full_replaying import StreamFullReplay
+from backcast.streams.ending import END_OF_TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from backcast.streams.catch_up import CatchUp
     from backcast.streams.replay import Replay
 
-_END_OF_TIME = "9999-01-01 00:00:00"
+_END_OF_TIME = f"{END_OF_TIME:%Y-%m-%d %H:%M:%S}"
 
 
 @dataclass(frozen=True)
@@ -277,7 +278,6 @@ class ReplayedTransform:
         rows = self._rows()
         ends = spark.readStream.schema(rows.schema).parquet(str(sentinels))
         marked = _marked(rows.unionByName(ends), watermark)
-        # It must mention event time: any other filter is pushed below the watermark, which then never moves.
         before_the_end = F.coalesce(F.col(watermark.column) < F.lit(_END_OF_TIME).cast("timestamp"), F.lit(True))
         return self.of.user_code.streamed({**others, self.of.stream.input: marked.where(before_the_end)}, job)
 

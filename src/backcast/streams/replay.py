@@ -20,6 +20,7 @@ from backcast.faults import point
 from backcast.model.replay import Replayed
 from backcast.model.throttle import Work
 from backcast.streams.driving import drive, size_of
+from backcast.streams.ending import end_time
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -124,7 +125,8 @@ class Replay:
             unfinished.rename(self.checkpoint)
 
     def _end_time(self) -> None:
-        """Spark reads any file of the folder, so it appears there whole."""
+        """And a row that gives the next batch something to read. Spark reads any file there, so it appears whole."""
+        end_time(self.checkpoint)
         unfinished = self.folder / "sentinel.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         self.sentinel(unfinished)
