@@ -127,7 +127,7 @@ def sample_verdict(run_id: str, *, staged: str = "77", accepted: bool = True) ->
         staged=staged,
         net_change="3" * 64,
         checks=(Check(name="rows", passed=accepted, detail="900 rows in 1 chunk"),),
-        partitions=(PartitionDigest(chunk="2025-01-01", digest=Digest(rows=900, high="12", low="34")),),
+        partitions=(PartitionDigest(chunk="2025-01-01", digest=Digest(rows=900, high="12", low="34", version=1)),),
         rows=900,
         at=datetime(2026, 3, 1, 13, tzinfo=UTC),
     )
