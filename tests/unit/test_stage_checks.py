@@ -174,3 +174,11 @@ def test_what_is_wrong_about_a_stage_fails_the_check_that_is_about_it(
     (failed,) = [each for each in verdict.checks if not each.passed]
     assert (failed.name, failed.layer) == (name, Layer.SCHEMA if name == "schema" else Layer.TECHNICAL)
     assert (verdict.outcome, verdict.accepted) == (Outcome.REJECTED, False)
+
+
+@pytest.mark.parametrize("stage", [REPLACED, APPENDED], ids=["replace", "append"])
+def test_digests_of_another_version_are_no_proof_and_no_damage(stage: Stage) -> None:
+    earlier = tuple(each.model_copy(update={"version": 1}) for each in stage.observed)
+    verdict = verdict_of(replace(stage, observed=earlier))
+    told = [each.detail for each in verdict.checks if not each.passed]
+    assert told == ["another version of backcast has written the stage, and its digests cannot be compared: plan again"]

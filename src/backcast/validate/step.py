@@ -185,12 +185,14 @@ def _digests(validation: Validation, digests: dict[str, Digest]) -> Check:
         for name in record.chunk_ids:
             read = read + digests[name]
     same = written == read
-    detail = (
-        f"{many(len(current), 'commit')} confirmed, digest {read.short()}"
-        if same
-        else f"wrote {written.short()}, read {read.short()}"
-    )
+    detail = f"{many(len(current), 'commit')} confirmed, digest {read.short()}" if same else _differing(written, read)
     return Check(name="digests", passed=same, detail=detail)
+
+
+def _differing(written: Digest, read: Digest) -> str:
+    if written.version != read.version:
+        return "another version of backcast has written the stage, and its digests cannot be compared: plan again"
+    return f"wrote {written.short()}, read {read.short()}"
 
 
 def _observed(validation: Validation) -> Check:
@@ -259,7 +261,7 @@ def _added(validation: Validation, net: NetChange, scan: Scan | None) -> list[Ch
         Check(
             name="digests",
             passed=read == written,
-            detail=detail if read == written else f"wrote {written.short()}, read {read.short()}",
+            detail=detail if read == written else _differing(written, read),
         )
     ]
 
