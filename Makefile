@@ -2,10 +2,11 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 MINUTES ?= 10
+KILLS ?= 20
 ON ?=
 WORKERS ?= 2
 
-.PHONY: help base setup demo test check bench soak beside lock clean
+.PHONY: help base setup demo test check bench soak beside kills lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -52,6 +53,9 @@ soak: setup  ## kill it at every point, then at random, for MINUTES minutes; ON=
 
 beside: setup  ## the same with a live stream beside restatements of its table, both killed, for MINUTES minutes on each format
 	@$(PY) -m tests.crash.beside_soak --minutes $(MINUTES) $(if $(ON),--on $(ON))
+
+kills: setup  ## kill a live stream KILLS times at random points on each format, while records arrive
+	@$(PY) -m tests.crash.stream_soak --kills $(KILLS) $(if $(ON),--on $(ON))
 
 lock: setup  ## resolve the dependencies again within the bounds of pyproject.toml
 	@tools/lock.sh

@@ -1,4 +1,7 @@
-"""Kill a live stream at random points, many times: `python -m tests.crash.stream_soak --kills 20 --on delta`."""
+"""Kill a live stream at random points, many times: `python -m tests.crash.stream_soak --kills 20 --on delta`.
+
+Without a format on each in turn. Ends with an error at the first record that is lost or doubled.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,18 @@ from tests.crash.stream_life import StreamLife, kills
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(prog="python -m tests.crash.stream_soak")
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--on", choices=[each.value for each in TableFormat], default="iceberg")
+    parser.add_argument("--on", type=TableFormat, choices=list(TableFormat), help="only this format; else each in turn")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     asked = parser.parse_args()
-    dice = random.Random(asked.seed)  # noqa: S311 - kills, not secrets
-    print(f"{asked.kills} kills on {asked.on}, seed {asked.seed}", flush=True)
+    for each in [asked.on] if asked.on else list(TableFormat):
+        print(f"{each}: {asked.kills} kills, seed {asked.seed}", flush=True)
+        soak(each, asked.kills, random.Random(asked.seed))  # noqa: S311 - kills, not secrets
+
+
+def soak(table_format: TableFormat, times: int, dice: random.Random) -> None:
+    """Raises at the first anomaly."""
     with tempfile.TemporaryDirectory(prefix="backcast-soak-") as folder, kafka_broker() as broker:
         root = Path(folder)
         lake = root / "lake"
@@ -35,11 +43,11 @@ def main() -> None:
         )
         spark = open_session(settings)
         spark.sql("CREATE NAMESPACE lake.soak")
-        orders = Orders.create(root / "project", spark, broker, "lake.soak", lake, table_format=TableFormat(asked.on))
+        orders = Orders.create(root / "project", spark, broker, "lake.soak", lake, table_format=table_format)
         orders.configure(stream="most_per_trigger: 50")
         life = StreamLife(orders)
         try:
-            for number, kill in zip(range(asked.kills), kills(dice), strict=False):
+            for number, kill in zip(range(times), kills(dice), strict=False):
                 life.send(dice.randint(1, 100))
                 if dice.random() < 0.4:
                     fault = f"{dice.choice(STREAM_POINTS)}:{kill}"
