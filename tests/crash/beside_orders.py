@@ -182,7 +182,7 @@ class Landed:
 def _versions(orders: Orders) -> Iterator[str]:
     """Of the live table, oldest first."""
     if orders.format is TableFormat.DELTA:
-        newest = orders.spark.sql(f"SELECT max(version) FROM (DESCRIBE HISTORY {orders.table})").collect()[0][0]
+        newest = orders.spark.sql(f"DESCRIBE HISTORY {orders.table}").agg({"version": "max"}).collect()[0][0]
         yield from map(str, range(int(newest) + 1))
         return
     rows = orders.spark.sql(f"SELECT snapshot_id, parent_id FROM {orders.table}.snapshots").collect()
