@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -57,6 +58,19 @@ def test_a_process_that_took_the_pid_is_neither_alive_nor_ended(sleeper: subproc
     assert not is_alive(predecessor)
     assert end(predecessor) is False
     assert sleeper.poll() is None
+
+
+def test_a_number_that_only_a_thread_has_by_now_is_that_of_no_process() -> None:
+    """The pid of a process that is gone may go to a thread of another one."""
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    try:
+        assert thread.native_id not in (None, os.getpid())
+        assert not end(ProcessIdentity(thread.native_id or 0, "of one that is gone"))
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_ending_twice_says_that_it_was_gone(sleeper: subprocess.Popen[bytes]) -> None:

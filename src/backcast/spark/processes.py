@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _PROC = Path("/proc")
 _POLL_SECONDS = 0.02
+_NO_PROCESS = (errno.ESRCH, errno.ENOENT, errno.EINVAL)
+"""Nothing has the number, or a thread of another process: kernels do not agree on how to say that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,10 @@ def _kill(identity: ProcessIdentity) -> bool:
         return True
     try:
         descriptor = os.pidfd_open(identity.pid)
-    except ProcessLookupError:
-        return False
+    except OSError as error:
+        if error.errno in _NO_PROCESS:
+            return False
+        raise
     try:
         if not is_alive(identity):
             return False
