@@ -88,9 +88,16 @@ class Shop:
             self._orders.send([new])
             self.sent.append(new)
 
+    def has_read(self) -> bool:
+        """Something: the first batch of all may find an empty topic."""
+        return self._read() > 0
+
     def _all_read(self) -> bool:
+        return self._read() == len(self.sent)
+
+    def _read(self) -> int:
         newest = next((each for each in self.status().batches if each.landed), None)
-        return newest is not None and sum(each.end for each in newest.offsets) == len(self.sent)
+        return 0 if newest is None else sum(each.end for each in newest.offsets)
 
 
 @contextmanager
@@ -123,7 +130,7 @@ def test_a_paused_backfill_that_dies_at_every_step_loses_and_doubles_nothing(
     try:
         shop.open()
         shop.start_stream()
-        wait_until(lambda: any(each.landed for each in shop.status().batches), "a batch landed", _WAIT)
+        wait_until(shop.has_read, "a batch with orders landed", _WAIT)
         with closing(control.world), in_process(control):
             *before, after = BACKFILL_POINTS
             for point in before:

@@ -29,12 +29,10 @@ from backcast.testing.faults import at_point
 from backcast.testing.shop import Shop
 from backcast.testing.target_wire import answer_lost
 from tests.crash.life import DoomedWiring
-from tests.spark.test_delta_tables import COLUMNS, SCOPE, Create, create, publish, rows, staged, undo
+from tests.spark.delta_kit import COLUMNS, SCOPE, Create, publish, rows, staged, undo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["create"]
 
 WINDOW = ("2026-01-03", "2026-01-05")
 
