@@ -1,14 +1,18 @@
 """Kill a live stream at random points, many times: `python -m tests.crash.stream_soak --kills 20 --on delta`.
 
-Without a format on each in turn. Ends with an error at the first record that is lost or doubled.
+Without a format on each in turn. Exit code 1 when a record is lost or doubled, or a death looks like none: then the
+folder is kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import shutil
+import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 from backcast.faults import STREAM_POINTS
@@ -21,7 +25,7 @@ from backcast.testing.orders import Orders
 from tests.crash.stream_life import StreamLife, kills
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash.stream_soak")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--on", type=TableFormat, choices=list(TableFormat), help="only this format; else each in turn")
@@ -29,13 +33,20 @@ def main() -> None:
     asked = parser.parse_args()
     for each in [asked.on] if asked.on else list(TableFormat):
         print(f"{each}: {asked.kills} kills, seed {asked.seed}", flush=True)
-        soak(each, asked.kills, random.Random(asked.seed))  # noqa: S311 - kills, not secrets
+        folder = Path(tempfile.mkdtemp(prefix="backcast-soak-"))
+        try:
+            soak(folder, each, asked.kills, random.Random(asked.seed))  # noqa: S311 - kills, not secrets
+        except Exception:  # noqa: BLE001 - whatever it is, it is the anomaly that this looks for
+            traceback.print_exc()
+            print(f"ANOMALY; look at {folder}")
+            return 1
+        shutil.rmtree(folder)
+    return 0
 
 
-def soak(table_format: TableFormat, times: int, dice: random.Random) -> None:
+def soak(root: Path, table_format: TableFormat, times: int, dice: random.Random) -> None:
     """Raises at the first anomaly."""
-    with tempfile.TemporaryDirectory(prefix="backcast-soak-") as folder, kafka_broker() as broker:
-        root = Path(folder)
+    with kafka_broker() as broker:
         lake = root / "lake"
         lake.mkdir()
         settings = SessionSettings(
@@ -66,4 +77,4 @@ def soak(table_format: TableFormat, times: int, dice: random.Random) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
