@@ -41,6 +41,13 @@ def left(desk: Desk) -> StreamBackfill | None:
     return unfinished(desk.control.world.store().streams.steps("live"))
 
 
+@pytest.mark.parametrize("days", [("2025-01-04", "2025-01-01"), ("2025-01-01", "2025-13-01"), ("monday", "2025-01-02")])
+def test_what_is_no_window_stops_no_stream_and_is_not_on_record(desk: Desk, days: tuple[str, str]) -> None:
+    code, screen = desk.type("backfill", "live", "--from", days[0], "--to", days[1], "--pause", "--yes")
+    assert (code, left(desk)) == (2, None), screen
+    assert "stays stopped" not in screen
+
+
 @pytest.mark.parametrize("done", range(len(STEPS) + 1))
 def test_one_that_is_given_up_behind_any_step_is_over_and_its_stream_runs_again(desk: Desk, done: int) -> None:
     published = done > STEPS.index(steps.PUBLISHED)

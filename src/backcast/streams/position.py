@@ -127,5 +127,5 @@ def _json(files: CheckpointFiles, name: str, text: str) -> dict[str, Any]:
 
 def _damaged(files: CheckpointFiles, name: str, problem: str) -> Refused:
     return Refused(
-        f"{files.folder}/{name}: {problem}", hint="see what can be saved: backcast checkpoint inspect STREAM"
+        f"{files.folder}/{name}: {problem}", hint=f"see what can be saved: backcast checkpoint verify {files.folder}"
     )

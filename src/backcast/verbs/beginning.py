@@ -146,7 +146,7 @@ def refuse_stranger(
     raise Refused(
         f"{found} in {record.checkpoint}: the table has stream {name} up to {told_offsets(ends)}, and the query would"
         f" go on at {told_offsets(position) if position else spec.starting}",
-        hint=f"backcast checkpoint inspect {name}; {accepting}",
+        hint=f"backcast stream recover {name} makes one at exactly that offset; {accepting}",
     )
 
 

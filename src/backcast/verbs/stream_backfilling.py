@@ -26,6 +26,7 @@ from backcast.model.stream_backfill import (
     unfinished,
 )
 from backcast.streams.checkpoint.folder import Checkpoint, local_folder
+from backcast.verbs.counting import asked_window
 from backcast.verbs.standing import at_rest
 from backcast.verbs.streaming import StreamingVerbs
 
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 class StreamBackfillVerbs(StreamingVerbs):
     def stream_backfill(self, name: str, start: str, end: str, *, pause: bool = False) -> StreamBackfill:
-        """The one that is not over, or a new one. Raises StateConflict when one over another window is not over."""
+        """The one that is not over, or a new one.
+
+        Raises StateConflict when one over another window is not over, and InvalidRequest for what is no window.
+        """
         spec, store = self.world.stream(name), self.world.store().streams
         there = unfinished(store.steps(name))
         if there is not None and there.external and there.has(VERIFIED) and (there.start, there.end) != (start, end):
@@ -45,6 +49,8 @@ class StreamBackfillVerbs(StreamingVerbs):
         if there is not None:
             refuse_another(there, start, end)
             return self._with_its_run(there)
+        # Before anything is on record: what is no window could not be gone on with, and its stream would stay stopped.
+        asked_window(spec.dataset, start, end)
         status = self.stream_status(name)
         way, why = choose(spec, status, pause=pause)
         begun = StreamBackfill(
