@@ -82,7 +82,7 @@ def measure_others(lake: Lake, table_format: TableFormat, sizes: Sizes) -> list[
     crowded.tables.add_others("facts", sizes.other_files)
     empty.tables.add_others("facts", -(-sizes.other_files // OTHERS_A_COMMIT), a_commit=1)
     among, alone = _Cycle.of(crowded), _Cycle.of(empty)
-    text = f"{{}} of {shape.partitions} files beside {sizes.other_files:,} others in the table"
+    text = f"{{}} of {shape.partitions} files beside {sizes.other_files:,} others, against a table as old"
     return _measured("publish-others", text, OTHER_FILES, among, alone, sizes)
 
 

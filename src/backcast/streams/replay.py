@@ -41,7 +41,7 @@ class Replay:
     topic: str
     streamed: Callable[[Path], DataFrame]
     sentinel: Callable[[Path], None]
-    """Writes the row that ends event time into the folder."""
+    """Writes a row behind the end of event time into the folder."""
     begin: Callable[[Path], None]
     """Makes the checkpoint that the query starts from in a folder that is not there yet; may make none."""
     event_seconds: float
