@@ -22,7 +22,7 @@ from backcast.control import ControlPlane
 from backcast.demo.shell import in_process
 from backcast.errors import Refused
 from backcast.faults import BACKFILL_POINTS
-from backcast.model.live import StreamStatus
+from backcast.model.live import StreamStatus, backfill_lease
 from backcast.model.pipeline import TableFormat
 from backcast.model.states import RunState
 from backcast.model.stream_backfill import unfinished
@@ -141,12 +141,19 @@ def test_a_paused_backfill_that_dies_at_every_step_loses_and_doubles_nothing(
                     assert "is published, and a look at the table failed: key unique: 1 key more than once" in told
                     assert "takes it back; stream live stays stopped meanwhile; the same command goes on" in told
                     assert not shop.status().alive
+                begun = shop.status().under_way
+                if begun is not None and begun.stands:
+                    with pytest.raises(Refused, match="a backfill of 2026-01-01 to 2026-01-03 has stopped stream live"):
+                        control.refuse_start("live")
                 for fault in (point, after):
                     if point.endswith("backed-up"):
                         # Backups are named by the second.
                         time.sleep(1)
                     with crash_at(fault), pytest.raises(SimulatedCrash, match=fault):
                         typed()
+                    died = control.world.reader().holder(backfill_lease("live"))
+                    assert died is not None, "this process lives on, as none does that was killed"
+                    control.world.store().leases.release(died)
                 assert shop.status().alive == (point in before[-2:]), f"{point}: paused until all is published"
             assert shop.starts == 2
             assert unfinished(control.world.stream_reader().steps("live")) is None

@@ -14,7 +14,6 @@ from backcast.errors import InvalidRequest, Refused, StateConflict
 from backcast.model import full_replay as steps
 from backcast.model.full_replay import (
     FullReplay,
-    refuse_between,
     refuse_giving_up,
     refuse_mixed,
     refuse_open,
@@ -28,6 +27,7 @@ from backcast.model.manifest import LivePolicy
 from backcast.model.states import RunState
 from backcast.model.stream import StreamSpec, StreamWrite
 from backcast.model.table import PublishMode
+from backcast.model.under_way import refuse_between
 from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
 from backcast.run.lease import acquire
@@ -104,11 +104,11 @@ def test_one_can_be_given_up_until_readers_see_its_rows() -> None:
 
 
 def test_a_stream_cannot_be_started_between_its_stop_and_the_exchange() -> None:
-    refuse_between(told())
-    with pytest.raises(Refused, match="has stopped it"):
-        refuse_between(told(steps.STOPPED))
-    refuse_between(told(steps.STOPPED, steps.SWAPPED))
-    refuse_between(told(steps.STOPPED, steps.GIVEN_UP))
+    refuse_between("live", told())
+    with pytest.raises(Refused, match="a full replay has stopped stream live"):
+        refuse_between("live", told(steps.STOPPED))
+    refuse_between("live", told(steps.STOPPED, steps.SWAPPED))
+    refuse_between("live", told(steps.STOPPED, steps.GIVEN_UP))
 
 
 def test_a_stream_that_was_started_meanwhile_is_started_again_at_the_end() -> None:
@@ -120,7 +120,7 @@ def test_a_stream_that_was_started_meanwhile_is_started_again_at_the_end() -> No
 def test_one_that_is_given_up_starts_its_stream_with_the_code_that_it_ran_with_only() -> None:
     """Windows that its state has half filled would close with both."""
     giving_up, ran = told(steps.STOPPED, steps.GIVING_UP), ("1.0.0", "a" * 64)
-    refuse_between(giving_up)
+    refuse_between("live", giving_up)
     refuse_mixed(giving_up, "daily", ran, "a" * 64)
     with pytest.raises(Refused, match="would close with both") as error:
         refuse_mixed(giving_up, "daily", ran, "b" * 64)
@@ -138,7 +138,7 @@ def test_a_death_while_one_is_given_up_leaves_a_stream_that_can_be_started(tmp_p
         store.step("live", steps.BEGUN, **BEGUN.model_copy(update={"resume": True}).as_json())
         assert control.stream_replay_giving_up("live").steps == (), "nothing has been stopped"
         store.step("live", steps.STOPPED)
-        with pytest.raises(Refused, match="has stopped it"):
+        with pytest.raises(Refused, match="a full replay has stopped stream live"):
             control.refuse_start("live")
         with crash_at("full-replay.after-giving-up"), pytest.raises(SimulatedCrash):
             control.stream_replay_giving_up("live")

@@ -54,6 +54,18 @@ class FullReplay(Document):
         return step in self.steps
 
     @property
+    def stands(self) -> bool:
+        """It has stopped the stream, and the checkpoints have not changed places."""
+        return self.has(STOPPED) and not (self.has(SWAPPED) or self.has(GIVING_UP))
+
+    @property
+    def again(self) -> str:
+        """The command that goes on with it."""
+        start = f" --from {self.start}" if self.start else ""
+        offsets = f" --from-offsets {self.from_offsets}" if self.offsets else ""
+        return f"backcast stream replay {self.stream}{start}{offsets}"
+
+    @property
     def from_offsets(self) -> str | None:
         """As it is written: `0=100,1=50`."""
         return ",".join(f"{number}={offset}" for number, offset in sorted(self.offsets.items())) or None
@@ -165,16 +177,15 @@ def refuse_open(stream: str, watermark: datetime | None, since: datetime | None)
 
 def refuse_giving_up(there: FullReplay, state: RunState | None) -> None:
     """Raises StateConflict once readers see its rows, or its query is the stream."""
-    again = f"backcast stream replay {there.stream}{_since(there)}"
     if there.has(SWAPPED):
         raise StateConflict(
             f"the replay's query is stream {there.stream} already: there is nothing left to give up",
-            hint=f"{again} ends it",
+            hint=f"{there.again} ends it",
         )
     if state in VISIBLE_STATES or state in (RunState.PUBLISHING, RunState.UNDOING):
         raise StateConflict(
             f"run {there.run_id} is {state}: the stream would write its rows a second time",
-            hint=f"{again} goes on; or backcast undo {there.run_id} first",
+            hint=f"{there.again} goes on; or backcast undo {there.run_id} first",
         )
 
 
@@ -184,20 +195,8 @@ def refuse_another(there: FullReplay, start: str | None, offsets: Mapping[int, i
     if there.offsets != offsets or not same_day:
         raise StateConflict(
             f"a full replay of stream {there.stream} is not over",
-            hint=f"backcast stream replay {there.stream}{_since(there)} goes on with it",
+            hint=f"{there.again} goes on with it",
         )
-
-
-def refuse_between(steps: Iterable[LiveStep]) -> None:
-    """Raises Refused for a start between the stop and the exchange of checkpoints: rows would be there twice."""
-    there = unfinished(steps)
-    if there is None or not there.has(STOPPED) or there.has(SWAPPED) or there.has(GIVING_UP):
-        return
-    again = f"backcast stream replay {there.stream}{_since(there)}"
-    raise Refused(
-        f"a full replay of stream {there.stream} has stopped it, and is not over: its own query goes on as the stream",
-        hint=f"{again} goes on, and with --give-up it leaves all as it was",
-    )
 
 
 def gone(stream: str, folder: object, then: str) -> Refused:
@@ -219,11 +218,6 @@ def refuse_mixed(steps: Iterable[LiveStep], pipeline: str, ran: tuple[str, str],
     raise Refused(
         f"pipeline {pipeline} is not what stream {name} ran with ({version}; now code {code[:12]}): windows that its"
         " state has half filled would close with both",
-        hint=f"deploy {version} again, then backcast stream replay {name}{_since(there)} --give-up; or with the code of"
+        hint=f"deploy {version} again, then {there.again} --give-up; or with the code of"
         f" now backcast stream replay {name}; if both are meant, backcast stream start {name} --accept-checkpoint",
     )
-
-
-def _since(there: FullReplay) -> str:
-    start = f" --from {there.start}" if there.start else ""
-    return f"{start} --from-offsets {there.from_offsets}" if there.offsets else start

@@ -16,6 +16,8 @@ from backcast.model.run import Lease
 class LiveState(StrEnum):
     """What is on record about the process that runs a stream. Whether it lives, its lease tells."""
 
+    STARTING = "starting"
+    """Until its first batch is over, or there is nothing to read, or that batch takes its time."""
     RUNNING = "running"
     STOPPED = "stopped"
     """Behind a committed batch, unless it was forced: then the batch that was cut off is repeated."""
@@ -50,6 +52,8 @@ class LiveStream(Document):
     checkpoint: str
     started_at: datetime
     changed_at: datetime
+    token: int = 0
+    """Of the lease of the process that this tells about."""
     detail: str = ""
     """Why it is in this state, when that needs words."""
     hint: str = ""
@@ -116,6 +120,21 @@ class StreamPosition(Document):
     """In force when the batch began."""
 
 
+class UnderWay(Document):
+    """A command of several steps that has begun on a stream and is not over."""
+
+    what: str
+    """In words: `a full replay`."""
+    again: str
+    """The command that goes on with it."""
+    lease: str
+    """What that command holds while it works."""
+    stands: bool
+    """It has stopped the stream, which nobody else may start before it is over."""
+    alive: bool = False
+    """Whether the command works right now."""
+
+
 class StreamStatus(Document):
     """A declared stream, and what is on record about it."""
 
@@ -138,6 +157,7 @@ class StreamStatus(Document):
     """Of a stream that others run: where its checkpoint stands. Where ours stand, their batches tell."""
     unknown: str = ""
     """Why that is not known."""
+    under_way: UnderWay | None = None
     next: str = ""
     """What to type next."""
 
@@ -148,11 +168,16 @@ class StreamStatus(Document):
             return "external"
         if self.live is None:
             return "starting" if self.alive else "never started"
-        if self.live.state is LiveState.RUNNING:
-            if not self.alive:
-                return "died"
-            return "stopping" if self.asked is not None else "running"
-        return "starting" if self.alive else self.live.state.value
+        runs = self.live.state in (LiveState.STARTING, LiveState.RUNNING)
+        if not self.alive:
+            return "died" if runs else self.live.state.value
+        token = 0 if self.lease is None else self.lease.token
+        if not runs:
+            return "stopping" if token and token == self.live.token else "starting"
+        if 0 not in (token, self.live.token) and token != self.live.token:
+            # What is on record is about a process that is gone.
+            return "starting"
+        return "stopping" if self.asked is not None else self.live.state.value
 
 
 _STREAM_LEASE = "stream/"
@@ -171,6 +196,11 @@ def stream_of(lease: str) -> str | None:
 def replay_lease(name: str) -> str:
     """The lease of the command that replays a stream."""
     return f"full-replay/{name}"
+
+
+def backfill_lease(name: str) -> str:
+    """The lease of the command that backfills a stream's table."""
+    return f"stream-backfill/{name}"
 
 
 def slice_lease(name: str) -> str:

@@ -15,10 +15,12 @@ from backcast.model.manifest import LivePolicy, Manifest
 from backcast.model.stream import StreamSpec, StreamWrite
 from backcast.model.table import PublishMode
 
-BEGUN, STOPPED, BACKED_UP, PLANNED, PUBLISHED, VERIFIED, RESUMED, DONE, GIVEN_UP = (
+BEGUN, STOPPED, BACKED_UP, PLANNED, PUBLISHED, VERIFIED, RESUMED, DONE = (
     f"backfill.{name}"
-    for name in ("begun", "stopped", "backed-up", "planned", "published", "verified", "resumed", "done", "given-up")
+    for name in ("begun", "stopped", "backed-up", "planned", "published", "verified", "resumed", "done")
 )
+GIVING_UP, GIVEN_UP = "backfill.giving-up", "backfill.given-up"
+"""In between the stream that was stopped is started again."""
 
 
 class Way(StrEnum):
@@ -57,6 +59,11 @@ class StreamBackfill(Document):
 
     def has(self, step: str) -> bool:
         return step in self.steps
+
+    @property
+    def stands(self) -> bool:
+        """The stream is stopped for it, and what it is to do before that goes on is not done."""
+        return self.has(STOPPED) and not (self.has(VERIFIED) or self.has(GIVING_UP))
 
     @property
     def again(self) -> str:
@@ -136,6 +143,15 @@ def unfinished(steps: Iterable[LiveStep]) -> StreamBackfill | None:
 
 
 _TOLD = ("run_id", "backup", "query_id", "batch", "ends")
+
+
+def refuse_giving_up(there: StreamBackfill) -> None:
+    """Raises StateConflict for one that may have started its stream again: what it had still to do was given up."""
+    if there.has(GIVING_UP):
+        raise StateConflict(
+            f"the backfill of {there.start} to {there.end} on stream {there.stream} is being given up",
+            hint=f"{there.again} --give-up ends it",
+        )
 
 
 def refuse_another(there: StreamBackfill, start: str, end: str) -> None:

@@ -136,6 +136,8 @@ class LiveHost:
     """Who keeps streams from writing to the table, in words; None: nobody."""
     started: Callable[[str], None]
     """Told the query's id before its first batch does anything."""
+    running: Callable[[], None]
+    """Told once the query is seen to work."""
     clock: Clock
     on_progress: OnProgress
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _POLL_SECONDS = 0.3
+_PATIENCE = 10.0
+"""A first batch that is under way for so long counts as one of a query that works."""
+_WAITS = ("Waiting for data to arrive", "Waiting for next trigger")
+"""What Spark says of a query that has looked for records, and was not kept from it."""
 _LOG_WORDS = (
     "Unexpected end-of-input",
     "Unrecognized token",
@@ -127,7 +131,8 @@ class _Running:
 
     def __init__(self, query: SparkQuery, batches: Batches, host: LiveHost) -> None:
         self._query, self._batches, self._host = query, batches, host
-        self._told = -1
+        self._told, self._works = -1, False
+        self._patient_until = host.clock.monotonic() + _PATIENCE
 
     def until_it_ends(self, query: StreamingQuery) -> None:
         interrupted = False
@@ -136,6 +141,7 @@ class _Running:
                 # Raises what ended it; and never waits long, because signals are heard in between only.
                 self._wait(query)
                 self._tell(query)
+                self._tell_once_it_works(query)
                 how = self._host.asked()
                 if how is Stop.NOW or (how is Stop.BOUNDARY and not query.status["isTriggerActive"]):
                     # Behind a batch, whose successor would meet the gate before it does anything.
@@ -152,6 +158,15 @@ class _Running:
                 query.stop()
             with suppress(BackcastError):
                 self._tell(query)
+
+    def _tell_once_it_works(self, query: StreamingQuery) -> None:
+        """A query that Spark has started may still fail at its checkpoint, its state or its first batch."""
+        if self._works or not query.isActive:
+            return
+        waited = self._host.clock.monotonic() >= self._patient_until
+        if waited or query.lastProgress is not None or query.status["message"] in _WAITS:
+            self._works = True
+            self._host.running()
 
     def _wait(self, query: StreamingQuery) -> None:
         query.awaitTermination(_POLL_SECONDS)  # type: ignore[arg-type]  # parts of a second are fine

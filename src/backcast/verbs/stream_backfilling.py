@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from backcast.beside import rests
 from backcast.errors import PlanRefused, StateConflict
 from backcast.faults import point
 from backcast.model.finding import Severity
+from backcast.model.live import backfill_lease
 from backcast.model.states import VISIBLE_STATES, RunState
 from backcast.model.stream_backfill import (
     BEGUN,
     DONE,
     GIVEN_UP,
+    GIVING_UP,
     PLANNED,
     PUBLISHED,
     STOPPED,
@@ -21,10 +24,12 @@ from backcast.model.stream_backfill import (
     Way,
     choose,
     refuse_another,
+    refuse_giving_up,
     refuse_moved,
     refuse_unread,
     unfinished,
 )
+from backcast.run.lease import HeldLease, acquire
 from backcast.streams.checkpoint.folder import Checkpoint, local_folder
 from backcast.verbs.counting import asked_window
 from backcast.verbs.standing import at_rest
@@ -48,6 +53,7 @@ class StreamBackfillVerbs(StreamingVerbs):
             there = None
         if there is not None:
             refuse_another(there, start, end)
+            refuse_giving_up(there)
             return self._with_its_run(there)
         # Before anything is on record: what is no window could not be gone on with, and its stream would stay stopped.
         asked_window(spec.dataset, start, end)
@@ -65,6 +71,12 @@ class StreamBackfillVerbs(StreamingVerbs):
         )
         store.step(name, BEGUN, **begun.as_json())
         return begun
+
+    def stream_backfill_alone(self, name: str) -> AbstractContextManager[HeldLease]:
+        """For the length of one command: nobody else backfills the stream's table meanwhile. Raises LeaseHeld."""
+        world = self.world
+        world.stream(name)
+        return acquire(world.store().leases, backfill_lease(name), world.holder(), world.clock, world.ended)
 
     def stream_backfill_given_up(self, name: str, start: str, end: str) -> StreamBackfill:
         """One that is to be given up. Raises StateConflict when it is another that is not over, or none."""
@@ -95,7 +107,7 @@ class StreamBackfillVerbs(StreamingVerbs):
     def stream_backfill_step(self, name: str, step: str, **data: Any) -> StreamBackfill | None:
         """Record that a step is done; what is left of the backfill, None once it is over."""
         store = self.world.store().streams
-        if step != GIVEN_UP:
+        if step not in (GIVING_UP, GIVEN_UP):
             point(step.replace(".", ".before-"))
         store.step(name, step, **data)
         point("backfill.after-record")

@@ -9,13 +9,13 @@ from uuid import uuid4
 from backcast.appending import added_runs
 from backcast.beside import newest_commit, proven
 from backcast.errors import Refused
-from backcast.model.full_replay import refuse_between
 from backcast.model.live import stream_lease
 from backcast.model.log import OffsetRange
 from backcast.model.pieces import layers, pieces
 from backcast.model.recovery import NO_BATCH, RECOVERED, Recovery, Way, cut_off, refuse_losing_state, way_back
 from backcast.model.states import RunState
 from backcast.model.table import PublishMode
+from backcast.model.under_way import refuse_replayed
 from backcast.run.lease import acquire
 from backcast.spark.gateway import jvm_errors
 from backcast.streams.checkpoint.damage import verify
@@ -111,7 +111,7 @@ class StreamRecoveryVerbs(StreamingVerbs):
         world, spec = self.world, self.world.stream(name)
         store = world.store().streams
         with acquire(world.store().leases, stream_lease(name), world.holder(), world.clock, world.ended) as lease:
-            refuse_between(store.steps(name))
+            refuse_replayed(name, store.steps(name))
             if spec.external:
                 refuse_unless_stopped(spec, world.clock, stopped=stopped)
             if moved := found.moved(self._looked_at(spec)):

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 from backcast.errors import BackcastError, Failed, InvalidRequest, LeaseHeld
 from backcast.held import quiet
-from backcast.model.full_replay import refuse_between, refuse_mixed
+from backcast.model.full_replay import refuse_mixed
 from backcast.model.live import (
     LiveState,
     LiveStream,
     Stop,
     StreamStatus,
+    UnderWay,
     freeze_lease,
     stream_lease,
 )
 from backcast.model.report import Progress
+from backcast.model.under_way import refuse_between, under_way
 from backcast.ports.streams import LiveHost, Position
 from backcast.run.lease import acquire
 from backcast.spark.gateway import jvm_errors
@@ -33,9 +35,10 @@ from backcast.verbs.themed import Verbs
 
 if TYPE_CHECKING:
     from backcast.model.report import OnProgress
+    from backcast.model.run import Lease
     from backcast.model.stream import StreamSpec
     from backcast.model.topic_report import HandOver
-    from backcast.ports.streams import LiveQuery
+    from backcast.ports.streams import LiveQuery, StreamStore
     from backcast.run.lease import HeldLease
 
 STOP_SECONDS = 300.0
@@ -74,7 +77,7 @@ class StreamingVerbs(Verbs):
         lease = acquire(world.store().leases, stream_lease(name), world.holder(), world.clock, world.ended)
         with lease:
             # Again: a full replay may have stopped the stream while Spark started.
-            refuse_between(world.stream_reader().steps(name))
+            refuse_between(name, world.stream_reader().steps(name))
             self._run(spec, lease, once=once, accept=accept_checkpoint, asked=asked, on_progress=on_progress)
         return self.stream_status(name)
 
@@ -91,7 +94,7 @@ class StreamingVerbs(Verbs):
         """Whatever ends it is recorded, with the next command."""
         store, clock = self.world.store().streams, self.world.clock
         before = store.stream(spec.name)
-        record = None
+        record = _Record(store, lease)
         try:
             with jvm_errors(f"starting stream {spec.name}"):
                 query, ends = self.world.live_query(spec), self._ends(spec.name)
@@ -100,7 +103,7 @@ class StreamingVerbs(Verbs):
                 if behind is not None:
                     on_progress(_begins(behind))
                     query = self.world.live_query(replace(spec, starting=starting_at(behind)))
-                begun = self._record(spec, query, where)
+                begun = self._record(spec, query, where, lease.check())
                 # What was refused must not be on record as the stream's own: the next start would take it for that.
                 if behind is None:
                     refuse_stranger(before, begun, where, ends, accept=accept, spec=spec)
@@ -108,29 +111,30 @@ class StreamingVerbs(Verbs):
                 refuse_forgotten(spec.name, where.ends, topic, hint)
                 if before is not None and not accept:
                     refuse_mixed(store.steps(spec.name), begun.pipeline, (before.version, before.code), begun.code)
-            record = begun
-            store.save(record, lease.check())
+            record.save(begun)
             host = LiveHost(
                 store=store,
                 lease=lease.check,
                 asked=_now_and_then(lambda: asked() or store.asked(spec.name), clock.monotonic),
                 frozen=lambda: self._frozen(spec.dataset.table),
-                started=lambda query_id: store.save(begun.model_copy(update={"query_id": query_id}), lease.check()),
+                started=lambda query_id: record.change(query_id=query_id),
+                running=lambda: record.change(state=LiveState.RUNNING),
                 clock=clock,
                 on_progress=on_progress,
             )
             with jvm_errors(f"running stream {spec.name}"):
                 query.run(host, once=once)
         except Exception as error:
-            self._save_end(record or before, query_id=None, state=LiveState.FAILED, error=error, lease=lease)
+            self._save_end(record.now or before, query_id=None, state=LiveState.FAILED, error=error, lease=lease)
             raise
-        self._save_end(record, query_id=query.position().query_id, state=LiveState.STOPPED, error=None, lease=lease)
+        self._save_end(record.now, query_id=query.position().query_id, state=LiveState.STOPPED, error=None, lease=lease)
 
-    def _record(self, spec: StreamSpec, query: LiveQuery, where: Position) -> LiveStream:
+    def _record(self, spec: StreamSpec, query: LiveQuery, where: Position, lease: Lease) -> LiveStream:
         now = self.world.clock.now()
         return LiveStream(
             name=spec.name,
-            state=LiveState.RUNNING,
+            state=LiveState.STARTING,
+            token=lease.token,
             query_id=where.query_id,
             pipeline=spec.pipeline.name,
             version=spec.pipeline.version,
@@ -190,7 +194,7 @@ class StreamingVerbs(Verbs):
         if self.world.stream(name).external:
             hint = f"take `external: true` from streams.{name} once nobody else runs it"
             raise InvalidRequest(f"stream {name} is run by somebody else", hint=hint)
-        refuse_between(self.world.stream_reader().steps(name))
+        refuse_between(name, self.world.stream_reader().steps(name))
         held = self.world.reader().holder(stream_lease(name))
         if held is not None and self.world.alive(held.holder):
             who = f"{held.holder.owner} ({held.holder.process})"
@@ -234,12 +238,35 @@ class StreamingVerbs(Verbs):
             batches=tuple(reader.batches(name, batches)),
             position=position,
             unknown=unknown,
+            under_way=self._begun_on(name),
         )
         return found.model_copy(update={"next": _next(found)})
+
+    def _begun_on(self, name: str) -> UnderWay | None:
+        found = under_way(self.world.stream_reader().steps(name))
+        held = None if found is None else self.world.reader().holder(found.lease)
+        alive = held is not None and self.world.alive(held.holder)
+        return None if found is None else found.model_copy(update={"alive": alive})
 
     def stream_list(self) -> list[StreamStatus]:
         """Every declared stream."""
         return [self.stream_status(name, batches=1) for name in self.world.streams()]
+
+
+class _Record:
+    """What the process that runs a stream keeps in the store about it."""
+
+    def __init__(self, store: StreamStore, lease: HeldLease) -> None:
+        self._store, self._lease = store, lease
+        self.now: LiveStream | None = None
+
+    def save(self, record: LiveStream) -> None:
+        self._store.save(record, self._lease.check())
+        self.now = record
+
+    def change(self, **changed: object) -> None:
+        if self.now is not None:
+            self.save(self.now.model_copy(update=changed))
 
 
 def _begins(behind: HandOver) -> Progress:
@@ -248,6 +275,9 @@ def _begins(behind: HandOver) -> Progress:
 
 def _next(status: StreamStatus) -> str:
     """What to type next; empty when there is nothing to do."""
+    doing = status.under_way
+    if doing is not None and doing.stands:
+        return "" if doing.alive else doing.again
     match status.state:
         case "external":
             return "" if status.position is None else f"backcast stream lag {status.name}"

@@ -60,7 +60,7 @@ def stream_backfill(
 
     screen = screen_of(common)
     refuse_unless_asked("stream backfill", common, yes=yes)
-    with opened(common) as control:
+    with opened(common) as control, control.stream_backfill_alone(name):
         if pausing.give_up:
             return _give_up(control, name, start, end, common)
         asked = control.stream_backfill(name, start, end, pause=pausing.pause)
@@ -91,10 +91,11 @@ def _left(control: ControlPlane, asked: StreamBackfill) -> str:
 def _give_up(control: ControlPlane, name: str, start: str, end: str, common: Common) -> int:
     """The run stays as it is; a stream that was stopped for it runs again."""
     from backcast.cli.render.stream import render_stream
-    from backcast.model.stream_backfill import GIVEN_UP
+    from backcast.model.stream_backfill import GIVEN_UP, GIVING_UP
 
     asked = control.stream_backfill_given_up(name, start, end)
     if asked.resume:
+        control.stream_backfill_step(name, GIVING_UP)
         restarted(control, name, common)
     control.stream_backfill_step(name, GIVEN_UP)
     screen, found = screen_of(common), control.stream_status(name)

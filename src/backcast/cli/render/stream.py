@@ -21,7 +21,7 @@ from backcast.cli.render.layout import (
     text,
 )
 from backcast.cli.render.words import ago, count, duration, moment, number
-from backcast.model.live import LiveBatch, StreamPosition, StreamStatus
+from backcast.model.live import LiveBatch, StreamPosition, StreamStatus, UnderWay
 from backcast.model.stream_backfill import RESUMED, StreamBackfill
 
 _STYLES = {
@@ -45,6 +45,7 @@ def render_stream(status: StreamStatus, now: datetime) -> RenderableType:
         ("by", [text(f"pipeline {status.pipeline}" + ("" if live is None else f" {live.version}"))]),
         ("checkpoint", [text(status.checkpoint)]),
         ("process", _process(status)),
+        ("under way", _under_way(status.under_way)),
         ("position", _position(status, now)),
         ("why", [text((live.detail, BAD))] if live is not None and live.detail and status.state == "failed" else []),
     ]
@@ -68,6 +69,17 @@ def _process(status: StreamStatus) -> list[RenderableType]:
         return [text("somebody else's")] if status.external else []
     holder = status.lease.holder
     return [text(f"{holder.owner} ({holder.process})" + ("" if status.alive else ", which is gone"))]
+
+
+def _under_way(found: UnderWay | None) -> list[RenderableType]:
+    """A command of several steps that is not over, and whether anybody works on it."""
+    if found is None:
+        return []
+    told: list[RenderableType] = [text(found.what + (", which has stopped it" if found.stands else ""))]
+    if not found.alive:
+        # What has stopped the stream is what to type next, anyway.
+        told.append(text(("nobody works on it now", CAREFUL), "" if found.stands else f": {found.again}"))
+    return told
 
 
 def _position(status: StreamStatus, now: datetime) -> list[RenderableType]:
