@@ -29,6 +29,7 @@ from backcast.model.stream_backfill import unfinished
 from backcast.testing.faults import SimulatedCrash, crash_at
 from backcast.testing.kafka_topics import wait_until
 from backcast.testing.orders import Order, Orders, rows_of, spread
+from tests.died import died
 
 _WINDOW = ("--from", "2026-01-01", "--to", "2026-01-03")
 _EVERYTHING = ("2026-01-01", "2026-02-01")
@@ -151,9 +152,7 @@ def test_a_paused_backfill_that_dies_at_every_step_loses_and_doubles_nothing(
                         time.sleep(1)
                     with crash_at(fault), pytest.raises(SimulatedCrash, match=fault):
                         typed()
-                    died = control.world.reader().holder(backfill_lease("live"))
-                    assert died is not None, "this process lives on, as none does that was killed"
-                    control.world.store().leases.release(died)
+                    died(control, backfill_lease("live"))
                 assert shop.status().alive == (point in before[-2:]), f"{point}: paused until all is published"
             assert shop.starts == 2
             assert unfinished(control.world.stream_reader().steps("live")) is None

@@ -16,6 +16,7 @@ from backcast.cli.dispatch import dispatch
 from backcast.control import ControlPlane
 from backcast.demo.shell import in_process
 from backcast.errors import Refused
+from backcast.model.live import backfill_lease
 from backcast.model.pipeline import TableFormat
 from backcast.model.recovery import Recovered, Recovery, Way
 from backcast.model.states import RunState
@@ -24,6 +25,7 @@ from backcast.streams.checkpoint.backup import read_manifest
 from backcast.streams.checkpoint.exchange import Exchange
 from backcast.testing.faults import SimulatedCrash, at_point, crash_at
 from backcast.testing.orders import Order, Orders, rows_of, spread
+from tests.died import died
 from tests.e2e.test_checkpoint import declare, stream
 
 _ALL = ("2026-01-01", "2026-02-01")
@@ -112,6 +114,7 @@ def _killed(typed: Typed, *points: str) -> None:
         time.sleep(1)
         with crash_at(f"backfill.{name}"), pytest.raises(SimulatedCrash):
             pytest.fail(str(typed(*_PAUSE, "--stopped")))
+        died(typed.control, backfill_lease("live"))
 
 
 @pytest.mark.parametrize("table_format", TableFormat)

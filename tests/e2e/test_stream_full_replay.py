@@ -26,6 +26,7 @@ from backcast.testing.faults import SimulatedCrash, at_point, crash_at
 from backcast.testing.kafka_topics import wait_until
 from tests.cheap import cheap
 from tests.crash.life import DoomedWiring
+from tests.died import died
 from tests.e2e.test_stream_replay import Shop
 
 if TYPE_CHECKING:
@@ -294,9 +295,7 @@ def test_the_command_replays_a_stream_that_runs_and_goes_on_behind_a_death(
         with crash_at("plan.after-record"), pytest.raises(SimulatedCrash):
             dispatch(typed)
         assert running.result(120).state == "stopped"
-        died = control.world.reader().holder(replay_lease("live"))
-        assert died is not None
-        control.world.store().leases.release(died)
+        died(control, replay_lease("live"))
         shop.send([12 + number / 6 for number in range(12)], 72)
         capsys.readouterr()
         assert dispatch(typed) == 0, capsys.readouterr().err
