@@ -35,7 +35,7 @@ demo: base  ## restate a table beside a live writer and take it back; restate a 
 	@$(PY) -m backcast.demo
 
 test: setup  ## run every test
-	@$(PY) -m pytest -n $(WORKERS) --durations=15 tests
+	@tools/tests.sh $(PY) $(WORKERS)
 
 check: setup  ## lint, types, layers and the fast tests
 	@.venv/bin/ruff check --output-format=concise .
