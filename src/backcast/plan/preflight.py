@@ -329,8 +329,8 @@ def policy_findings(settings: Settings, scope: Scope) -> list[Finding]:
         note(
             "policy.amendments",
             "when live rows arrive in scope, publish may move the base and read newer versions of the inputs"
-            " for the chunks they reached",
-            "nothing to do; use `live: fail` if nothing but the pinned inputs may be read",
+            " for the chunks they reached and those that share a job with one of them",
+            "nothing to do; a smaller `chunks_per_job` computes less again; `live: fail` reads only the pinned inputs",
         )
     )
     return found
