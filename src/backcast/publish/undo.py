@@ -21,6 +21,7 @@ from backcast.publish.job import ATTEMPTS, PublishJob
 from backcast.publish.landed import landed_rewrite
 from backcast.publish.rewriting import described_by, doubled_keys, replaced_since, restaged, without
 from backcast.publish.step import retryable
+from backcast.publish.supersede import hand_back
 
 
 def undo(job: PublishJob, *, rewrite: bool = False) -> Publication:
@@ -257,13 +258,6 @@ def _finish(job: PublishJob, run: Run, publication: Publication, effect: Effect,
 
 
 def _close(job: PublishJob, run: Run, publication: Publication) -> None:
-    for other in job.store.runs.runs(dataset=run.dataset, limit=1000):
-        if other.superseded_by != run.run_id:
-            continue
-        job.check_lease()
-        if other.state is RunState.SUPERSEDED:
-            job.store.runs.transition(other, RunState.PUBLISHED, detail=f"{run.run_id} was undone")
-        # Last, because only this mark leads a repeated undo back here.
-        job.store.runs.mark_superseded(other.run_id, None)
+    hand_back(job)
     job.store.runs.transition(run, RunState.UNDONE, token=job.check_lease(), version=publication.undo_version)
     point("undo.after-state")
