@@ -45,10 +45,13 @@ from backcast.validate.step import validate as validate_step
 from backcast.validate.twice import Again
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from backcast.model.amendment import Amendment
     from backcast.model.manifest import ChunkPlan, InputPin, Manifest
     from backcast.model.run import Event, Publication, Run
     from backcast.model.table import FileRef, Movement
+    from backcast.model.time import Interval
     from backcast.model.verdict import Verdict
     from backcast.ports import Input, RunReader
     from backcast.run.lease import HeldLease
@@ -109,6 +112,11 @@ def forget_stage(world: World, run: Run) -> int:
         return target.forget(clean.stage_forget(stages_of(run.run_id, world.store().runs.events(run.run_id))))
     except UnknownName:
         return 0
+
+
+def _windows(manifest: Manifest, chunks: Iterable[ChunkPlan]) -> Mapping[str, Interval]:
+    before, after = manifest.warm_up_before_seconds, manifest.warm_up_after_seconds
+    return read_windows(chunks, timedelta(seconds=before), timedelta(seconds=after))
 
 
 def quiet(progress: Progress) -> None:
@@ -294,9 +302,7 @@ class HeldRun:
         drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), self.run_id)
         # Pinned after the head was looked at: who wrote a live row had read its inputs by then.
         specs = world.pipeline(manifest.pipeline).inputs
-        before, after = manifest.warm_up_before_seconds, manifest.warm_up_after_seconds
-        windows = read_windows(manifest.chunks, timedelta(seconds=before), timedelta(seconds=after))
-        inputs = pin_inputs(specs, world.input, windows, world.clock.now())
+        inputs = pin_inputs(specs, world.input, _windows(manifest, manifest.chunks), world.clock.now())
         restage.amend(store, self.run_id, self.lease, movement, inputs, self.on_progress)
 
     def _check_drift(self, manifest: Manifest, inputs: tuple[InputPin, ...], dataset: str) -> None:
@@ -304,9 +310,10 @@ class HeldRun:
         drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), self.run_id)
         specs = {each.name: each for each in world.pipeline(manifest.pipeline).inputs}
         chunks = world.store().runs.chunks(self.run_id)
-        pending = frozenset(each.chunk_id for each in chunks if each.state is not ChunkState.STAGED)
+        pending = {each.chunk_id for each in chunks if each.state is not ChunkState.STAGED}
+        windows = _windows(manifest, (each for each in manifest.chunks if each.id in pending))
         for pin in inputs:
-            input_of(world, manifest, specs[pin.name]).check(pin, pending)
+            input_of(world, manifest, specs[pin.name]).check(pin, windows)
         drift.check_target(manifest, world.target(dataset), self.run_id)
 
     def _run_job(self, run: Run, manifest: Manifest, inputs: tuple[InputPin, ...]) -> RunJob:
