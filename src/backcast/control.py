@@ -18,15 +18,15 @@ from backcast.archiving import Archiving
 from backcast.attest.step import attest
 from backcast.beside import inputs_beside, open_beside
 from backcast.collection import Collection, left_by_gc
-from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict, UnknownName
+from backcast.errors import LeaseHeld, PlanRefused, Refused, StateConflict
 from backcast.faults import point
 from backcast.freezing import Freezing
-from backcast.held import HeldRun, quiet, require_retryable
+from backcast.held import HeldRun, forget_stage, quiet, require_retryable
 from backcast.model.finding import Severity
 from backcast.model.manifest import OnFailure
 from backcast.model.report import GcReport, OnProgress, Plan
 from backcast.model.run import Publication, Run, lease_name, worker_lease_name
-from backcast.model.stage import recorded_base, recorded_staged, stages_of
+from backcast.model.stage import recorded_base, recorded_staged
 from backcast.model.states import RunState
 from backcast.model.table import PublishMode
 from backcast.plan.limits import Room
@@ -247,12 +247,20 @@ class ControlPlane(
         return publication
 
     def cancel(self, run_id: str, *, because: str = "cancelled on request") -> Run:
-        """Give the run up and remove its stage. A process that works on it stops before its next chunk."""
+        """Give the run up and remove its stage; a process that works on it stops before its next chunk.
+
+        Of an undo, or of a publish after one, that broke off before it landed only that is given up.
+        """
         store = self.world.store()
         run = store.runs.run(run_id)
         if run.state is RunState.CANCELLED:
             return run
-        if run.state in (RunState.PUBLISHED, RunState.PUBLISHING, RunState.UNDOING):
+        if run.state in (RunState.PUBLISHING, RunState.UNDOING):
+            with self._held(run.run_id) as lease:
+                run = HeldRun(self.world, run.run_id, lease).withdraw(run.state, because)
+            if run.state is not RunState.ACCEPTED:
+                return run
+        if run.state is RunState.PUBLISHED:
             raise StateConflict(
                 f"run {run.run_id} is {run.state}: only an undo takes it back", hint=f"backcast undo {run.run_id}"
             )
@@ -263,7 +271,7 @@ class ControlPlane(
             self._see_workers_off(run.run_id, _CANCEL_WAIT)
             store.effects.begin(run.run_id, "forget", run.run_id)
             point("cancel.before-forget")
-            files = self._forget_stage(run)
+            files = forget_stage(self.world, run)
             point("cancel.after-forget")
             self.world.forget_replay(run.run_id)
             clean.close_effects(store, run.run_id, files)
@@ -387,11 +395,3 @@ class ControlPlane(
         """Write the hash of the evidence into the run's history, where the next event chains it."""
         evidence = attest(self.world.reader(), run_id)
         self.world.store().runs.record(run_id, "attested", evidence=evidence.digest(), events=len(evidence.events))
-
-    def _forget_stage(self, run: Run) -> int:
-        """Data files deleted with the run's stages. A table that was dropped took them along."""
-        target = self.world.target(run.dataset)
-        try:
-            return target.forget(clean.stage_forget(stages_of(run.run_id, self.world.store().runs.events(run.run_id))))
-        except UnknownName:
-            return 0

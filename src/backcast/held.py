@@ -10,25 +10,27 @@ from typing import TYPE_CHECKING
 
 from backcast.appending import only_append
 from backcast.approving import approved_by, require_approval
-from backcast.errors import Refused, StateConflict
+from backcast.errors import Refused, StateConflict, UnknownName
 from backcast.faults import point
 from backcast.model.amendment import amendments, current_inputs
 from backcast.model.approval import Approvals
 from backcast.model.canary import JUDGED, Canary, CanaryVerdict, chosen, judged, part_of, spread
 from backcast.model.report import OnProgress, Progress
 from backcast.model.rule import AGAINST_BASE, NO_GATES
-from backcast.model.stage import recorded_stage, recorded_staged
+from backcast.model.stage import recorded_stage, recorded_staged, stages_of
 from backcast.model.states import ChunkState, RunState
 from backcast.model.table import NetChange, PublishMode
 from backcast.model.verdict import Check, Consequence, Outcome
 from backcast.model.words import many
 from backcast.pacing import brake_of_run
 from backcast.plan.pins import pin_inputs, read_windows
+from backcast.publish import clean
 from backcast.publish.decide import RestageNeeded
 from backcast.publish.job import PublishJob
 from backcast.publish.step import publish as publish_step
 from backcast.publish.step import withdraw
 from backcast.publish.undo import undo as undo_step
+from backcast.publish.undo import withdraw as withdraw_undo
 from backcast.recorded import require_history
 from backcast.replaying import input_of, record_replay, transform_of
 from backcast.run import drift, restage, worker
@@ -43,10 +45,13 @@ from backcast.validate.step import validate as validate_step
 from backcast.validate.twice import Again
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from backcast.model.amendment import Amendment
     from backcast.model.manifest import ChunkPlan, InputPin, Manifest
     from backcast.model.run import Event, Publication, Run
     from backcast.model.table import FileRef, Movement
+    from backcast.model.time import Interval
     from backcast.model.verdict import Verdict
     from backcast.ports import Input, RunReader
     from backcast.run.lease import HeldLease
@@ -98,6 +103,20 @@ def require_retryable(runs: RunReader, run: Run) -> None:
             f"the canary of {run.run_id} was rejected: the other chunks stay held back",
             hint=f"mend what it shows, backcast cancel {run.run_id}, then plan again",
         )
+
+
+def forget_stage(world: World, run: Run) -> int:
+    """Data files deleted with the run's stages. A table that was dropped took them along."""
+    target = world.target(run.dataset)
+    try:
+        return target.forget(clean.stage_forget(stages_of(run.run_id, world.store().runs.events(run.run_id))))
+    except UnknownName:
+        return 0
+
+
+def _windows(manifest: Manifest, chunks: Iterable[ChunkPlan]) -> Mapping[str, Interval]:
+    before, after = manifest.warm_up_before_seconds, manifest.warm_up_after_seconds
+    return read_windows(chunks, timedelta(seconds=before), timedelta(seconds=after))
 
 
 def quiet(progress: Progress) -> None:
@@ -265,15 +284,25 @@ class HeldRun:
     def undo(self, *, rewrite: bool) -> Publication:
         return undo_step(self._publish_job(), rewrite=rewrite)
 
+    def withdraw(self, was: RunState, why: str) -> Run:
+        """Give up a publish or an undo that broke off. Raises StateConflict when its commit landed."""
+        job, runs = self._publish_job(), self.world.store().runs
+        withdraw(job, why)
+        withdraw_undo(job, why)
+        run = runs.run(self.run_id)
+        back = RunState.PUBLISHED if was is RunState.UNDOING else RunState.ACCEPTED
+        if run.state not in (back, RunState.UNDONE):
+            finish = f"backcast {'undo' if was is RunState.UNDOING else 'publish'} {run.run_id}"
+            raise StateConflict(f"run {run.run_id} is {run.state}: its commit has landed", hint=f"finish it: {finish}")
+        return run
+
     def _amend(self, movement: Movement) -> None:
         store, world = self.world.store(), self.world
         manifest = store.runs.manifest(self.run_id)
         drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), self.run_id)
         # Pinned after the head was looked at: who wrote a live row had read its inputs by then.
         specs = world.pipeline(manifest.pipeline).inputs
-        before, after = manifest.warm_up_before_seconds, manifest.warm_up_after_seconds
-        windows = read_windows(manifest.chunks, timedelta(seconds=before), timedelta(seconds=after))
-        inputs = pin_inputs(specs, world.input, windows, world.clock.now())
+        inputs = pin_inputs(specs, world.input, _windows(manifest, manifest.chunks), world.clock.now())
         restage.amend(store, self.run_id, self.lease, movement, inputs, self.on_progress)
 
     def _check_drift(self, manifest: Manifest, inputs: tuple[InputPin, ...], dataset: str) -> None:
@@ -281,9 +310,10 @@ class HeldRun:
         drift.check_code(manifest, world.identity(manifest.pipeline), world.result_settings(), self.run_id)
         specs = {each.name: each for each in world.pipeline(manifest.pipeline).inputs}
         chunks = world.store().runs.chunks(self.run_id)
-        pending = frozenset(each.chunk_id for each in chunks if each.state is not ChunkState.STAGED)
+        pending = {each.chunk_id for each in chunks if each.state is not ChunkState.STAGED}
+        windows = _windows(manifest, (each for each in manifest.chunks if each.id in pending))
         for pin in inputs:
-            input_of(world, manifest, specs[pin.name]).check(pin, pending)
+            input_of(world, manifest, specs[pin.name]).check(pin, windows)
         drift.check_target(manifest, world.target(dataset), self.run_id)
 
     def _run_job(self, run: Run, manifest: Manifest, inputs: tuple[InputPin, ...]) -> RunJob:

@@ -15,6 +15,9 @@ from backcast.model.scope import Predicate
 from backcast.model.states import RunState
 from backcast.spark.delta.handle import DataFile, Version
 from backcast.testing.shop import Shop
+from backcast.testing.target_delta import DeltaTable
+from backcast.testing.target_iceberg import IcebergTable
+from backcast.testing.target_lab import LabTable
 
 ON_BOTH = pytest.mark.parametrize("shop", list(TableFormat), indirect=True)
 """For what a format does its own way; the rest is one flow for all."""
@@ -37,6 +40,11 @@ def compact(shop: Shop) -> None:
     shop.spark.sql(
         f"CALL lake.system.rewrite_data_files(table => '{shop.revenue}', options => map('rewrite-all', 'true'))"
     ).collect()
+
+
+def owned(shop: Shop, name: str) -> LabTable:
+    """The table in the hands of its owner."""
+    return {TableFormat.DELTA: DeltaTable, TableFormat.ICEBERG: IcebergTable}[shop.format](shop.spark, name)
 
 
 def test_live_rows_in_scope_stop_a_publish_and_nothing_changes(shop: Shop) -> None:
@@ -240,15 +248,24 @@ def test_a_stage_that_changed_after_its_verdict_is_not_published(shop: Shop) -> 
     assert shop.rows() == before
 
 
-def test_a_newer_run_supersedes_and_its_undo_hands_back(shop: Shop) -> None:
+@ON_BOTH
+def test_a_newer_run_supersedes_also_after_a_compaction_and_its_undo_hands_back(shop: Shop) -> None:
+    """To whom it belongs then: a third run may have taken over meanwhile."""
     control, first = accepted(shop)
     control.publish(first)
+    compact(shop)
     published = shop.rows()
     control, second = accepted(shop, ("2026-01-04", "2026-01-06"))
     control.publish(second)
-    assert control.status(first).run.state is RunState.SUPERSEDED
-    with pytest.raises(UndoRefused, match=second):
-        control.undo(first)
+    for rewrite in (False, True):
+        with pytest.raises(UndoRefused, match=second):
+            control.undo(first, rewrite=rewrite)
+    control, third = accepted(shop, ("2026-01-03", "2026-01-04"))
+    control.publish(third)
     control.undo(second)
+    assert control.status(second).run.state is RunState.UNDONE
+    with pytest.raises(UndoRefused, match=third):
+        control.undo(first)
+    control.undo(third)
     assert control.status(first).run.state is RunState.PUBLISHED
     assert shop.rows() == published

@@ -79,6 +79,21 @@ class Scope(Document):
     exact: bool = False
     """True: some touched files also hold rows out of scope, which are carried over unchanged."""
 
+    def meets(self, other: Scope) -> bool:
+        """Whether a row can lie in both. Without windows all times are meant."""
+        if (
+            self.windows
+            and other.windows
+            and not any(mine.overlaps(its) for mine in self.windows for its in other.windows)
+        ):
+            return False
+        mine, its = self._values(), other._values()
+        return all(mine[column] & its[column] for column in mine.keys() & its.keys())
+
+    def _values(self) -> dict[str, frozenset[str]]:
+        clauses = (clause for clause in self.predicate.clauses if isinstance(clause, ValueClause))
+        return {clause.column: frozenset(clause.values) for clause in clauses}
+
 
 def during(columns: tuple[TimeColumn, ...], windows: tuple[Interval, ...]) -> Predicate:
     """Rows whose time columns lie in one of the windows; touching windows are joined first."""

@@ -80,7 +80,7 @@ class Input(Protocol):
     def pin(self, windows: Mapping[str, Interval], now: datetime) -> InputPin:
         """What the chunks, given by id with the time that each needs, will read. Raises nothing for what is gone."""
 
-    def check(self, pin: InputPin, chunks: frozenset[str]) -> None:
+    def check(self, pin: InputPin, windows: Mapping[str, Interval]) -> None:
         """Raises Drifted when what was pinned is gone, or is something else by now, as far as these chunks need it."""
 
     def read(self, pin: InputPin, windows: Mapping[str, Interval]) -> Reading:

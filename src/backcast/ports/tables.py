@@ -42,6 +42,9 @@ class Source(Protocol):
     def read(self, version: str | None, predicate: Predicate) -> DataFrame:
         """Exactly the matching rows of that version."""
 
+    def lost(self, version: str | None, predicate: Predicate) -> str | None:
+        """A file that reading these rows needs and that storage no longer has, if one is found without much ado."""
+
     def proven(self, version: str | None, predicate: Predicate, claims: Sequence[Claim]) -> frozenset[Claim]:
         """Claims that hold for every row of the files that can hold matching ones, by metadata alone.
 

@@ -46,5 +46,10 @@ class PublishJob:
     @property
     def reach(self) -> Predicate:
         """Where files of the change can lie: a scope that cuts files, and a merge, write rows beside it anew."""
-        scope = self.manifest.scope
-        return EVERYTHING if scope.exact or self.mode is PublishMode.MERGE else scope.predicate
+        return reach_of(self.manifest)
+
+
+def reach_of(manifest: Manifest) -> Predicate:
+    """The same for any run."""
+    merges = manifest.settings.publish_mode is PublishMode.MERGE
+    return EVERYTHING if manifest.scope.exact or merges else manifest.scope.predicate

@@ -14,6 +14,7 @@ from backcast.model.states import EffectState, RunState
 from backcast.model.table import PublishMode, Rewrite
 from backcast.model.words import many
 from backcast.publish.job import PublishJob
+from backcast.publish.supersede import supersede
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -154,7 +155,7 @@ def _same_rows(job: PublishJob, publication: Publication, live: frozenset[str]) 
 
 
 def close(job: PublishJob, run: Run, publication: Publication, detail: str = "") -> None:
-    _supersede(job, publication)
+    supersede(job, publication)
     job.store.runs.transition(
         run,
         RunState.PUBLISHED,
@@ -164,16 +165,3 @@ def close(job: PublishJob, run: Run, publication: Publication, detail: str = "")
         generation=publication.generation,
     )
     point("publish.after-state")
-
-
-def _supersede(job: PublishJob, publication: Publication) -> None:
-    """Published runs on the same dataset whose files this publish took out are now history."""
-    removed = frozenset(publication.removed)
-    for other in job.store.runs.runs(dataset=job.run.dataset, limit=1000):
-        if other.run_id == publication.run_id or other.state is not RunState.PUBLISHED:
-            continue
-        theirs = [each for each in job.store.runs.publications(other.run_id) if each.undone_at is None]
-        if theirs and removed & frozenset(theirs[-1].added):
-            job.check_lease()
-            job.store.runs.mark_superseded(other.run_id, publication.run_id)
-            job.store.runs.transition(other, RunState.SUPERSEDED, detail=f"superseded by {publication.run_id}")

@@ -21,6 +21,7 @@ from backcast.publish.job import ATTEMPTS, PublishJob
 from backcast.publish.landed import landed_rewrite
 from backcast.publish.rewriting import described_by, doubled_keys, replaced_since, restaged, without
 from backcast.publish.step import retryable
+from backcast.publish.supersede import hand_back
 
 
 def undo(job: PublishJob, *, rewrite: bool = False) -> Publication:
@@ -201,23 +202,44 @@ def _properties(job: PublishJob, publication: Publication) -> dict[str, str]:
     )
 
 
+def withdraw(job: PublishJob, why: str) -> None:
+    """An undo that broke off is given up, if its commit did not land: the run is published as before."""
+    if job.run.state is RunState.UNDOING and _landed(job) is None and _recorded(job) is None:
+        job.store.runs.transition(job.run, RunState.PUBLISHED, detail=why, token=job.check_lease())
+
+
 def _recover(job: PublishJob) -> Publication | None:
     """Finish an undo whose process died after its commit landed."""
     if job.run.state is not RunState.UNDOING:
         return None
-    publications = job.store.runs.publications(job.run.run_id)
+    landed = _landed(job)
+    if landed is not None:
+        effect, version = landed
+        publications = job.store.runs.publications(job.run.run_id)
+        mine = next(each for each in publications if each.generation == int(effect.data["generation"]))
+        return _finish(job, job.run, mine, effect, version)
+    recorded = _recorded(job)
+    if recorded is not None:
+        _close(job, job.run, recorded)
+    return recorded
+
+
+def _landed(job: PublishJob) -> tuple[Effect, str] | None:
+    """The commit that a process which died was about to make, and its version; intents of which nothing came end."""
     for effect in job.store.effects.open(job.run.run_id):
         if effect.name != "undo":
             continue
         version = job.target.probe(effect.key)
         if version is not None:
-            mine = next(each for each in publications if each.generation == int(effect.data["generation"]))
-            return _finish(job, job.run, mine, effect, version)
+            return effect, version
         job.store.effects.end(effect, EffectState.NOT_LANDED, reason="the table has no such commit")
-    if publications and publications[-1].undone_at is not None:
-        _close(job, job.run, publications[-1])
-        return publications[-1]
     return None
+
+
+def _recorded(job: PublishJob) -> Publication | None:
+    """The newest publish, if it is on record as undone."""
+    publications = job.store.runs.publications(job.run.run_id)
+    return publications[-1] if publications and publications[-1].undone_at is not None else None
 
 
 def _finish(job: PublishJob, run: Run, publication: Publication, effect: Effect, version: str) -> Publication:
@@ -236,13 +258,6 @@ def _finish(job: PublishJob, run: Run, publication: Publication, effect: Effect,
 
 
 def _close(job: PublishJob, run: Run, publication: Publication) -> None:
-    for other in job.store.runs.runs(dataset=run.dataset, limit=1000):
-        if other.superseded_by != run.run_id:
-            continue
-        job.check_lease()
-        if other.state is RunState.SUPERSEDED:
-            job.store.runs.transition(other, RunState.PUBLISHED, detail=f"{run.run_id} was undone")
-        # Last, because only this mark leads a repeated undo back here.
-        job.store.runs.mark_superseded(other.run_id, None)
+    hand_back(job)
     job.store.runs.transition(run, RunState.UNDONE, token=job.check_lease(), version=publication.undo_version)
     point("undo.after-state")

@@ -45,11 +45,17 @@ class TableInput:
             bytes=files.size,
         )
 
-    def check(self, pin: InputPin, chunks: frozenset[str]) -> None:
-        del chunks  # All of them read the same version.
+    def check(self, pin: InputPin, windows: Mapping[str, Interval]) -> None:
         facts = self.table.facts(pin.version) if pin.version is not None else self.table.facts()
         if facts.identity.uuid != pin.identity.uuid:
             raise Drifted(f"input {pin.name} is another table than the one that was planned", hint="plan again")
+        lost = self.table.lost(pin.version, input_predicate(self.spec, windows)) if windows else None
+        if lost is not None:
+            raise Drifted(
+                f"input {pin.name}: version {pin.version} of {pin.identity.name} has lost files that the run reads",
+                hint="somebody cleaned them up (VACUUM): plan again",
+                file=lost,
+            )
 
     def read(self, pin: InputPin, windows: Mapping[str, Interval]) -> Reading:
         return Reading(self.table.read(pin.version, input_predicate(self.spec, windows)))

@@ -74,6 +74,17 @@ def causes(error: BaseException) -> tuple[Cause, ...]:
     return tuple(found)
 
 
+def came_through(error: BaseException, method: str) -> bool:
+    """Whether the JVM reported the failure, and it was raised below a method of that name."""
+    origin = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    try:
+        return origin is not None and any(method in frame.getMethodName() for frame in origin.getStackTrace())
+    except Exception as lost:
+        if not is_jvm_error(lost):
+            raise
+        return False
+
+
 def answered(error: BaseException) -> bool:
     """Whether Spark itself reported the failure, as opposed to going away."""
     return bool(causes(error) or _told_by_python(error))

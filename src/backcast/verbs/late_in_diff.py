@@ -95,7 +95,7 @@ class _Looked:
         pin = next(each for each in inputs if each.name == stream.input)
         spec = next(each for each in stream.pipeline.inputs if each.name == stream.input)
         topic = input_of(world, self.manifest, spec)
-        topic.check(pin, frozenset(each.id for each in self.manifest.chunks))
+        topic.check(pin, {each.id: each.window for each in self.manifest.chunks})
         if self.replay.streamed:
             return world.replaying(stream.name).records(self.replay, pin)
         return topic.read(pin, windows).rows

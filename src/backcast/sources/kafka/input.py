@@ -192,7 +192,7 @@ class KafkaInput:
             slices=dict(slices),
         )
 
-    def check(self, pin: InputPin, chunks: frozenset[str]) -> None:
+    def check(self, pin: InputPin, windows: Mapping[str, Interval]) -> None:
         """What other chunks have staged already may be gone from the log."""
         log = log_of(pin)
         find_schemas(self.source, self.access, log.schemas)
@@ -202,7 +202,7 @@ class KafkaInput:
                 f"topic {log.topic} was deleted and made again since the plan: its offsets mean other records",
                 hint="plan again",
             )
-        needed = hull(each.ranges for name, each in log.slices.items() if name in chunks)
+        needed = hull(each.ranges for name, each in log.slices.items() if name in windows)
         for each in needed if log.archive is None else log.archive.rest(needed):
             if not each.span:
                 continue

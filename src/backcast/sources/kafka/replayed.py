@@ -64,8 +64,8 @@ class ReplayedInput:
         # No lookup by time has chosen these offsets: no record can lie behind them and belong to what is computed.
         return pin.model_copy(update={"log": pin.log.model_copy(update={"to_end": True})})
 
-    def check(self, pin: InputPin, chunks: frozenset[str]) -> None:
-        self.topic.check(pin, chunks)
+    def check(self, pin: InputPin, windows: Mapping[str, Interval]) -> None:
+        self.topic.check(pin, windows)
 
     def read(self, pin: InputPin, windows: Mapping[str, Interval]) -> Reading:
         """No rows: the query has them. The job of the first chunk tells what became of every offset."""

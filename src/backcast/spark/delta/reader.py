@@ -12,6 +12,7 @@ from backcast.model.table import Claim, FileList, TableFacts
 from backcast.spark.delta.bounds import proven
 from backcast.spark.delta.facts import table_facts
 from backcast.spark.delta.handle import DeltaHandle
+from backcast.spark.delta.lost import lost_file
 from backcast.spark.gateway import jvm_errors
 from backcast.spark.predicates import to_column
 
@@ -49,6 +50,13 @@ class DeltaReader:
                 return at.frame(())
             rows = self._handle.spark.read.format("delta").option("versionAsOf", str(at.number)).load(at.root.path)
             return rows.where(to_column(predicate, at.layout.types)) if predicate.clauses else rows
+
+    def lost(self, version: str | None, predicate: Predicate) -> str | None:
+        """VACUUM takes files away, and the log still tells of the version that had them."""
+        if version is None:
+            return None
+        with self._errors("looking for files of"):
+            return lost_file(self._handle, version, predicate)
 
     def proven(self, version: str | None, predicate: Predicate, claims: Sequence[Claim]) -> frozenset[Claim]:
         """By the statistics of files that can hold matching rows."""

@@ -54,6 +54,11 @@ class IcebergReader:
             types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
             return frame.where(to_column(predicate, types)) if predicate.clauses else frame
 
+    def lost(self, version: str | None, predicate: Predicate) -> str | None:
+        """None: expiry takes a version away before its files."""
+        del version, predicate
+        return None
+
     def proven(self, version: str | None, predicate: Predicate, claims: Sequence[Claim]) -> frozenset[Claim]:
         """By the metrics of files that can hold matching rows."""
         if version is None or not claims:

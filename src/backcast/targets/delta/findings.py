@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from backcast.errors import Refused
 from backcast.model.finding import Finding, block, note, warn
 from backcast.model.table import FileList
 from backcast.spark.delta.facts import kept
@@ -49,6 +50,8 @@ _REFUSED_PROPERTIES = {
     ),
 }
 
+_FORGETS = "delta.setTransactionRetentionDuration"
+
 _REFUSED_FEATURES = {
     "rowTracking": "used or only allowed: commits number rows, and those that an undo brings back would get new ids",
 }
@@ -59,6 +62,7 @@ def findings(handle: DeltaHandle, files: FileList, undo_window: timedelta) -> li
     return [
         *_version(handle),
         *_features(handle.name, head.layout),
+        *_forgetful(handle.name, head.layout),
         *_deletion_vectors(handle.name, files),
         *_retention(handle, head, undo_window),
         *log_findings(handle.root.scheme, handle.log_store),
@@ -95,6 +99,29 @@ def _features(table: str, layout: Layout) -> list[Finding]:
         reason = f"{', '.join(identity)} of {table} is an identity column, whose counter a publish would not move"
         found.append(block("target.identity-column", reason, "restate into a table without identity columns"))
     return found
+
+
+def _forgetful(table: str, layout: Layout) -> list[Finding]:
+    if _FORGETS not in layout.properties:
+        return []
+    return [
+        block(
+            "target.transaction-retention",
+            f"{table} forgets transaction ids, by which a repeated publish is recognised",
+            f"remove {_FORGETS} in a quiet moment",
+        )
+    ]
+
+
+def refuse_unfit(table: str, layout: Layout) -> None:
+    """Raises Refused when its owner gave the table since the plan what the plan would have refused."""
+    found = [*_features(table, layout), *_forgetful(table, layout)]
+    if found:
+        raise Refused(
+            f"since the plan {found[0].reason}",
+            hint=f"have that taken back (ALTER TABLE {table} UNSET TBLPROPERTIES or DROP FEATURE), then repeat this",
+            finding=found[0].code,
+        )
 
 
 def _deletion_vectors(table: str, files: FileList) -> list[Finding]:
@@ -146,14 +173,6 @@ def _retention(handle: DeltaHandle, head: Version, undo_window: timedelta) -> li
         )
     if log is not None and undo_window > log:
         found.append(_shorter(undo_window, log, "Delta may clean the log", "delta.logRetentionDuration"))
-    if "delta.setTransactionRetentionDuration" in head.layout.properties:
-        found.append(
-            block(
-                "target.transaction-retention",
-                f"{handle.name} forgets transaction ids, by which a repeated publish is recognised",
-                "remove delta.setTransactionRetentionDuration in a quiet moment",
-            )
-        )
     return found
 
 

@@ -7,14 +7,15 @@ import time
 from typing import Any
 
 from backcast import faults
-from backcast.errors import Conflict, Drifted, OutcomeUnknown, StateConflict
+from backcast.errors import Conflict, Drifted, OutcomeUnknown, Refused, StateConflict
 from backcast.model.table import Change
 from backcast.spark.delta.bounds import partition_clauses
 from backcast.spark.delta.commit import read_commit, removal
 from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
 from backcast.spark.delta.vectors import relative
-from backcast.spark.gateway import causes, find_cause, is_jvm_error
+from backcast.spark.gateway import came_through, causes, find_cause, is_jvm_error
 from backcast.spark.predicates import to_sql
+from backcast.targets.delta.findings import refuse_unfit
 from backcast.targets.delta.swap import checked
 
 NOT_LANDED = frozenset(
@@ -31,6 +32,9 @@ NOT_LANDED = frozenset(
 )
 """Delta raises these only when the commit certainly did not land."""
 
+_CHECKS = "prepareCommit"
+"""Delta's own checks of a transaction, before anything of it is written."""
+
 NO_HEAD = 0
 """The version of a fence that does not tell on which head it was decided: its commit is looked for from the newest."""
 
@@ -44,6 +48,7 @@ def commit(handle: DeltaHandle, change: Change) -> str:
     refuse_repeat(handle, change.fence)
     swap = checked(handle, change, stay=False)
     head = swap.head
+    refuse_unfit(handle.name, head.layout)
     now = int(time.time() * 1000)
     actions = [removal(file.add, now) for file in swap.out]
     actions += [{"add": live_add(swap.described, head, file)} for file in swap.come]
@@ -98,6 +103,16 @@ def _fence_version(head: Version, fence: str) -> int | None:
     return int(found.get()) if found.isDefined() else None
 
 
+def _absent(handle: DeltaHandle, fence: str) -> bool:
+    """Whether storage said that the fence has not landed; no answer is no."""
+    try:
+        return _fence_version(handle.at(), fence) is None
+    except Exception as error:
+        if not is_jvm_error(error):
+            raise
+        return False
+
+
 def refuse_repeat(handle: DeltaHandle, fence: str) -> None:
     """The head may have moved since the decision, and with it the fence may have landed."""
     if _fence_version(handle.at(), fence) is not None:
@@ -117,11 +132,17 @@ def live_add(described: Version, head: Version, file: DataFile) -> dict[str, Any
     return {**add, "path": raw, "dataChange": True}
 
 
-def outcome(handle: DeltaHandle, change: Change, error: Exception) -> Conflict | OutcomeUnknown:
+def outcome(handle: DeltaHandle, change: Change, error: Exception) -> Conflict | Refused | OutcomeUnknown:
     refusal = find_cause(error, NOT_LANDED)
     if refusal is not None:
         return Conflict(f"not landed: {refusal.message}", hint="try again", fence=change.fence)
     words = causes(error)
+    if words and words[0].kind.startswith("Delta") and came_through(error, _CHECKS) and _absent(handle, change.fence):
+        return Refused(
+            f"Delta refuses to change {handle.name}, and nothing was written: {words[0].message}",
+            hint="remove the cause, then run the same command again",
+            fence=change.fence,
+        )
     detail = f"{words[-1].kind}: {words[-1].message}" if words else "Spark's JVM did not answer"
     return OutcomeUnknown(
         f"the commit to {handle.name} may or may not have landed: {detail}",

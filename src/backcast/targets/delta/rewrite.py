@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from backcast import faults
-from backcast.errors import Conflict, OutcomeUnknown
+from backcast.errors import Conflict, OutcomeUnknown, Refused
 from backcast.model.scope import Predicate
 from backcast.model.table import Change, Rewrite
 from backcast.spark.delta.commit import read_commit
 from backcast.spark.delta.handle import DeltaHandle, Version
 from backcast.spark.gateway import causes, is_jvm_error
 from backcast.spark.predicates import to_column, to_sql
+from backcast.targets.delta.findings import refuse_unfit
 from backcast.targets.delta.publish import NO_HEAD, landed_before, live_add, outcome, probe, refuse_repeat
 from backcast.targets.delta.replace_where import replace_where
 from backcast.targets.delta.swap import Swap, checked
@@ -39,6 +40,7 @@ def commit(handle: DeltaHandle, change: Change) -> str:
     """Land the change's rows and return the new version. Rows beside the scope in the same files Delta carries over."""
     refuse_repeat(handle, change.fence)
     swap = checked(handle, change)
+    refuse_unfit(handle.name, swap.head.layout)
     attempt = uuid4().hex
     note = json.dumps({**change.properties, _ATTEMPT: attempt}, sort_keys=True)
     where = to_sql(change.scope, swap.head.layout.types)
@@ -119,7 +121,7 @@ def _what_is_there(head: Version) -> list[Column]:
     return [F.count(F.lit(1)).alias("backcast_rows")]
 
 
-def _outcome(handle: DeltaHandle, change: Change, error: Exception) -> Conflict | OutcomeUnknown:
+def _outcome(handle: DeltaHandle, change: Change, error: Exception) -> Conflict | Refused | OutcomeUnknown:
     if any(_MOVED in cause.message for cause in causes(error)):
         return Conflict("not landed: rows in scope came or went since", hint="try again", fence=change.fence)
     return outcome(handle, change, error)
