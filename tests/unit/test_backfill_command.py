@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backcast.errors import StateConflict
+from backcast.errors import InvalidRequest, StateConflict
 from backcast.model import stream_backfill as steps
 from backcast.model.live import stream_lease
 from backcast.model.states import RunState
@@ -39,6 +39,15 @@ def interrupted(desk: Desk, done: int, state: RunState = RunState.PLANNED, *, re
 
 def left(desk: Desk) -> StreamBackfill | None:
     return unfinished(desk.control.world.store().streams.steps("live"))
+
+
+def test_a_stream_that_others_run_cannot_be_stopped_from_here_and_the_command_says_so(desk: Desk) -> None:
+    config = desk.root / "backcast.yaml"
+    config.write_text(config.read_text().replace("  live:\n", "  live:\n    external: true\n"))
+    code, screen = desk.type("stop", "live")
+    assert code == InvalidRequest.exit_code
+    assert "stream live is run by somebody else" in screen
+    assert "stop it where it runs" in screen
 
 
 @pytest.mark.parametrize("days", [("2025-01-04", "2025-01-01"), ("2025-01-01", "2025-13-01"), ("monday", "2025-01-02")])
