@@ -127,7 +127,7 @@ class Batches:
         if self._first:
             found = self._landed_before(target, batch, offsets)
             if found is not None:
-                # Computed all the same: a stateful query keeps its state while its rows are.
+                # Computed all the same: a stateful query keeps its state, and moves its watermark, while its rows are.
                 rows.write.format("noop").mode("overwrite").save()
                 self._landed(batch, found, 0)
                 self._last_with_rows = number
