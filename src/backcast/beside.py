@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from backcast.errors import Refused
 from backcast.model.full_replay import SWAPPED
+from backcast.model.live import KEPT_BATCHES
 from backcast.model.recovery import NO_BATCH, RECOVERED, ends_of, proven_position
 from backcast.model.source import LogSource
 from backcast.model.stream import StreamWrite
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from backcast.ports import Input, SharedLog
     from backcast.ports.streams import LiveQuery
     from backcast.world import World
-
-_LOOK_BACK = 200
 
 
 def inputs_beside(
@@ -74,8 +73,9 @@ def position_by_table(world: World, stream: StreamSpec) -> Mapping[int, int] | N
     live = world.stream_reader().stream(stream.name)
     if live is None or live.query_id is None:
         return None
-    commit = newest_commit(world, stream, world.live_query(stream), live.query_id)
-    return None if commit is None else proven(world, stream, commit, live.query_id)
+    query = world.live_query(stream)
+    commit = newest_commit(world, stream, query, live.query_id)
+    return None if commit is None else proven(world, stream, query, live.query_id, commit)
 
 
 def rests(stream: StreamSpec, there: StreamBackfill) -> bool:
@@ -106,10 +106,23 @@ def newest_commit(world: World, stream: StreamSpec, query: LiveQuery, query_id: 
     return LiveCommit(NO_BATCH, None, 0, ",".join(f"{key}={value}..{value}" for key, value in offsets.items()))
 
 
-def proven(world: World, stream: StreamSpec, commit: LiveCommit, query_id: str) -> dict[int, int]:
+def proven(world: World, stream: StreamSpec, query: LiveQuery, query_id: str, commit: LiveCommit) -> dict[int, int]:
     """The next offset of each partition behind what the table has, or needs nothing of."""
-    batches = [each for each in world.stream_reader().batches(stream.name, _LOOK_BACK) if each.query_id == query_id]
-    return proven_position(_ends(stream, commit, batches), commit.batch, batches)
+    # Before the store is asked: in between a stream that runs only gets further.
+    over = _over(query, query_id)
+    batches = [each for each in world.stream_reader().batches(stream.name, KEPT_BATCHES) if each.query_id == query_id]
+    return proven_position(_ends(stream, commit, batches), commit.batch, batches, over)
+
+
+def _over(query: LiveQuery, query_id: str) -> tuple[int, Mapping[int, int]] | None:
+    """The newest batch that the query's own checkpoint has behind it, and where that ends."""
+    try:
+        found = query.position()
+    except Refused:
+        return None
+    if found.query_id != query_id or not found.ends:
+        return None
+    return None if found.committed is None else (found.committed, found.ends)
 
 
 def _ends(stream: StreamSpec, commit: LiveCommit, batches: list[LiveBatch]) -> dict[int, int]:

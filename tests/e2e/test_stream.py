@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -14,7 +14,6 @@ import pytest
 from backcast.control import ControlPlane
 from backcast.errors import ChunkFailed, InvalidRequest, LeaseHeld, QuarantineFull, Refused, StateConflict
 from backcast.faults import STREAM_POINTS
-from backcast.model.finding import Severity
 from backcast.model.live import LiveBatch, LiveState, Stop, StreamStatus, freeze_lease, stream_lease
 from backcast.model.pipeline import TableFormat
 from backcast.model.report import Progress
@@ -73,7 +72,7 @@ def test_a_batch_that_died_anywhere_is_in_the_table_once_whatever_others_clean_m
     pieces = [SENT[start::6] for start in range(6)]
     for point, piece in zip(STREAM_POINTS, pieces, strict=False):
         orders.send(piece)
-        with at_point(point, _die), pytest.raises(Died):
+        with at_point(point, die), pytest.raises(Died):
             caught_up(orders)
         if point == "stream.after-commit":
             _clean(orders)
@@ -86,7 +85,7 @@ class Died(RuntimeError):
     """In place of the process."""
 
 
-def _die() -> None:
+def die() -> None:
     raise Died("killed here")
 
 
@@ -103,7 +102,9 @@ def _clean(orders: Orders) -> None:
 
 
 @BOTH
-def test_a_merge_keeps_the_newer_row_of_each_key(new_orders: Callable[..., Orders], table_format: TableFormat) -> None:
+def test_a_merge_keeps_the_newer_row_of_each_key_and_lands_once_wherever_it_dies(
+    new_orders: Callable[..., Orders], table_format: TableFormat
+) -> None:
     """And each row says which batch it came with, where the table has columns for it."""
     orders = new_orders(table_format=table_format)
     orders.configure(stream="write: merge", pipeline="lineage_columns: true")
@@ -114,10 +115,17 @@ def test_a_merge_keeps_the_newer_row_of_each_key(new_orders: Callable[..., Order
     caught_up(orders)
     assert sorted(orders.rows()) == [(1, "2026-01-01", "2.00"), (2, "2026-01-01", "1.00")]
     orders.send([Order(1, FIRST, "0.50"), Order(2, FIRST + hour, "3.00"), Order(3, FIRST, "4.00")])
-    status = caught_up(orders)
+    with at_point("stream.before-commit", die), pytest.raises(Died):
+        caught_up(orders)
+    assert sorted(orders.rows()) == [(1, "2026-01-01", "2.00"), (2, "2026-01-01", "1.00")]
+    with at_point("stream.after-commit", die), pytest.raises(Died):
+        caught_up(orders)
     wanted = [(1, "2026-01-01", "2.00"), (2, "2026-01-01", "3.00"), (3, "2026-01-01", "4.00")]
     assert sorted(orders.rows()) == wanted
-    assert (status.batches[0].rows_in, status.batches[0].rows_out) == (3, 2)
+    status = caught_up(orders)
+    assert sorted(orders.rows()) == wanted
+    newest = status.batches[0]
+    assert (newest.rows_in, newest.rows_out) == (3, 2), "it landed before the process died, and not once more"
     columns = "id, produced_by_run_id, processing_mode, input_snapshot_id"
     stamps = {row[0]: tuple(row)[1:] for row in orders.spark.sql(f"SELECT {columns} FROM {orders.table}").collect()}
     first, second = (
@@ -144,7 +152,7 @@ def test_a_record_that_cannot_be_decoded_stops_the_stream_or_is_set_aside_once(
         status = ControlPlane(world).stream_status("live")
     assert (status.state, status.next) == ("failed", told.value.hint)
     orders.configure(source=f"quarantine: {{table: {namespace}.aside, most: 1}}")
-    with at_point("stream.before-commit", _die), pytest.raises(Died):
+    with at_point("stream.before-commit", die), pytest.raises(Died):
         caught_up(orders)
     assert caught_up(orders).batches[0].set_aside == 1
     assert orders.rows() == rows_of(SENT[:5], *EVERYTHING)
@@ -153,77 +161,6 @@ def test_a_record_that_cannot_be_decoded_stops_the_stream_or_is_set_aside_once(
     orders.send_raw(b"{broken too")
     with pytest.raises(QuarantineFull, match="after 1 in other batches, and 1 are allowed in this stream"):
         caught_up(orders)
-
-
-def test_windows_close_as_the_watermark_passes_and_state_survives_a_crash(new_orders: Callable[..., Orders]) -> None:
-    """And a restatement beside it ends where windows are open, however it is computed: the stream will write those."""
-    orders = new_orders(partitions=1)
-    orders.configure(source="to_end: true", stream="watermark: {column: at, delay: 1h}")
-    config = orders.root / "backcast.yaml"
-    config.write_text(config.read_text().replace("key: [id]", "key: [day, shop]"))
-    (orders.root / "models" / "orders.sql").write_text(DAILY)
-    days = {day: [each for each in SENT if each.at.day == day] for day in (1, 2, 3)}
-    orders.send(days[1][:5])
-    caught_up(orders)
-    orders.send(days[1][5:])
-    with at_point("stream.after-commit", _die), at_most_once_committed(orders):
-        caught_up(orders)
-    in_time = Order(899, FIRST + timedelta(hours=21), "5.00")
-    orders.send([in_time, *days[2]])
-    caught_up(orders)
-    orders.send([*days[3], Order(900, FIRST, "5.00")])
-    status = caught_up(orders)
-    assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10}, "late within the watermark counts, beyond it not"
-    assert status.batches[0].watermark is not None
-    assert status.batches[0].operators == 1
-    assert [each.late_rows for each in status.batches if each.late_rows] == [1], "and is counted"
-    _restate_what_is_closed(orders)
-    orders.send([Order(901, FIRST + timedelta(days=4))])
-    caught_up(orders)
-    assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10, "2026-01-03": 10}
-    (orders.root / "models" / "orders.sql").write_text(DAILY.replace("GROUP BY shop,", "GROUP BY shop, id % 2,"))
-    orders.send([Order(902, FIRST + timedelta(days=5))])
-    with pytest.raises(Refused, match="the state of stream live does not fit its query any more"):
-        caught_up(orders)
-
-
-def _restate_what_is_closed(orders: Orders) -> None:
-    """The third day is open. Of the second the stream has a record still to read, and will drop it."""
-    orders.send([Order(903, FIRST + timedelta(days=1, hours=12))])
-    control = orders.open()
-    with closing(control.world):
-        for how in ({}, {"stream": "live", "as_stream": True}):
-            wide = control.plan(orders.request("2026-01-02", "2026-01-04").model_copy(update=how), record=False)
-            (told,) = (each for each in wide.findings if each.severity is Severity.BLOCK)
-            assert told.code == "stream.still-open"
-            assert "stream live has still to write rows from 2026-01-03 00:00 UTC on" in told.reason
-            assert told.remedy.startswith("end the window at 2026-01-03, or ")
-            plan = control.plan(orders.request("2026-01-02", "2026-01-03").model_copy(update=how))
-            assert not plan.refused, plan.findings
-            left = next(each.reason for each in plan.findings if each.code == "log.left-to-stream")
-            assert left.startswith("stream live has not read offsets 0=32..33 of ")
-        assert control.run(plan.run_id).state is RunState.ACCEPTED
-        control.publish(plan.run_id)
-        assert _by_day(orders) == {"2026-01-01": 11, "2026-01-02": 10}
-
-
-DAILY = """\
-SELECT count(*) AS id, shop, window.start AS at, CAST(sum(amount) AS DECIMAL(10,2)) AS amount,
-       to_date(window.start) AS day
-FROM orders GROUP BY shop, window(at, '1 day')
-"""
-
-
-@contextmanager
-def at_most_once_committed(orders: Orders) -> Iterator[None]:
-    """A batch that emits no window leaves no commit, so the point may not be reached."""
-    with suppress(Died):
-        yield
-
-
-def _by_day(orders: Orders) -> dict[str, int]:
-    found = orders.spark.sql(f"SELECT CAST(day AS STRING), sum(id) FROM {orders.table} GROUP BY day").collect()
-    return {row[0]: row[1] for row in found}
 
 
 def test_what_cannot_be_streamed_is_refused_in_words(new_orders: Callable[..., Orders]) -> None:
@@ -345,7 +282,7 @@ def test_what_a_stream_has_not_read_yet_is_left_to_it_by_every_run(
     orders.send(SENT[:4])
     caught_up(orders)
     orders.send(SENT[4:7])
-    with at_point("stream.after-commit", _die), pytest.raises(Died):
+    with at_point("stream.after-commit", die), pytest.raises(Died):
         caught_up(orders)
     orders.send(SENT[7:])
     control = orders.open()

@@ -98,9 +98,10 @@ def _position(control: ControlPlane) -> dict[int, int]:
     spec, live = world.stream("live"), world.stream_reader().stream("live")
     assert live is not None
     assert live.query_id is not None
-    commit = newest_commit(world, spec, world.live_query(spec), live.query_id)
+    query = world.live_query(spec)
+    commit = newest_commit(world, spec, query, live.query_id)
     assert commit is not None
-    return proven(world, spec, commit, live.query_id)
+    return proven(world, spec, query, live.query_id, commit)
 
 
 def caught_up(control: ControlPlane) -> CaughtUp:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from backcast.errors import StateConflict
+from backcast.errors import InvalidRequest, LeaseHeld, Refused, StateConflict
 from backcast.model import stream_backfill as steps
 from backcast.model.live import stream_lease
 from backcast.model.states import RunState
 from backcast.model.stream_backfill import StreamBackfill, Way, unfinished
 from backcast.run.lease import acquire
+from backcast.testing.faults import at_point
 from tests.unit.desk import Desk, desk
 
 __all__ = ["desk"]
@@ -39,6 +40,40 @@ def interrupted(desk: Desk, done: int, state: RunState = RunState.PLANNED, *, re
 
 def left(desk: Desk) -> StreamBackfill | None:
     return unfinished(desk.control.world.store().streams.steps("live"))
+
+
+def test_a_stream_that_others_run_cannot_be_stopped_from_here_and_the_command_says_so(desk: Desk) -> None:
+    config = desk.root / "backcast.yaml"
+    config.write_text(config.read_text().replace("  live:\n", "  live:\n    external: true\n"))
+    code, screen = desk.type("stop", "live")
+    assert code == InvalidRequest.exit_code
+    assert "stream live is run by somebody else" in screen
+    assert "stop it where it runs" in screen
+
+
+def test_a_start_that_comes_while_a_backfill_stops_the_stream_is_stopped_too_or_refused(desk: Desk) -> None:
+    control, world = desk.control, desk.control.world
+    store, leases = world.store().streams, world.store().leases
+    control.stream_backfill("live", *WINDOW[1::2], pause=True)
+    started = leases.acquire(stream_lease("live"), world.holder(), 300)
+    desk.monkeypatch.setattr("backcast.verbs.stream_backfilling.LEASE_SECONDS", 0)
+    desk.monkeypatch.setattr(control, "stream_stop", lambda _: None)
+    with pytest.raises(LeaseHeld):
+        control.stream_backfill_stop("live")
+    assert left(desk) is not None, "the same command goes on"
+    assert [each.name for each in store.steps("live")] == [steps.BEGUN], "what runs is not on record as stopped"
+    desk.monkeypatch.setattr(control, "stream_stop", lambda _: leases.release(started))
+
+    def start() -> None:
+        with pytest.raises(LeaseHeld, match="runs stream live right now"):
+            control.refuse_start("live")
+
+    with at_point("backfill.before-stopped", start):
+        found = control.stream_backfill_stop("live")
+    assert found is not None
+    assert (found.steps, found.resume) == ((steps.STOPPED,), True), "it ran when it was stopped"
+    with pytest.raises(Refused, match="has stopped stream live, and is not over"):
+        control.refuse_start("live")
 
 
 @pytest.mark.parametrize("days", [("2025-01-04", "2025-01-01"), ("2025-01-01", "2025-13-01"), ("monday", "2025-01-02")])

@@ -153,3 +153,15 @@ def test_state_that_would_be_lost_is_told_before_anybody_is_asked(desk: Desk, st
     assert "backcast checkpoint restore live --from BACKUP; or backcast stream recover live --without-state" in screen
     assert "later: backcast plan daily --stream live --from DAY --to DAY" in screen
     assert desk.type("recover", "live", "--without-state", "--yes")[0] == 0
+
+
+@pytest.mark.parametrize(("says", "starts"), [("yy", 1), ("yn", 0)])
+def test_where_windows_are_replaced_the_stream_starts_and_who_plans_what_is_lacking_is_told(
+    desk: Desk, stream: Stream, says: str, starts: int
+) -> None:
+    """No run can add exactly these offsets, and the stream need not wait for it."""
+    stream.found = stream.found.model_copy(update={"by_offset": False})
+    code, screen = desk.type("recover", "live", says=says)
+    assert (code, desk.asked, desk.starts) == (Refused.exit_code, [*LOOK, *CHECKPOINT], starts)
+    lacking = "offsets 0=30..45 are not in lake.shop.daily"
+    assert f"{lacking}: backcast late live --plan plans the windows that lack them" in screen

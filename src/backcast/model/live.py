@@ -12,6 +12,9 @@ from backcast.model.document import Document
 from backcast.model.log import Ranges
 from backcast.model.run import Lease
 
+KEPT_BATCHES = 500
+"""Of each stream on record; a table's own commits tell about older ones."""
+
 
 class LiveState(StrEnum):
     """What is on record about the process that runs a stream. Whether it lives, its lease tells."""
@@ -80,6 +83,9 @@ class LiveBatch(Document):
     """As Spark counted them: None until it has."""
     rows_out: int = 0
     """Rows added to the table, or put in place of older ones."""
+    last_with_rows: int | None = None
+    """The newest batch of the query before it that has rows: those between landed without. -1: none before it has any;
+    None: nobody knows. It outlives the records of those batches."""
     set_aside: int = 0
     """Records that could not be used and went to quarantine."""
     watermark: datetime | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from backcast.errors import Refused
@@ -96,18 +96,58 @@ class Recovered(Document):
     """As it runs again; None when it was not started."""
 
 
-def proven_position(ends: Mapping[int, int], batch: int, later: Iterable[LiveBatch]) -> dict[int, int]:
+def proven_position(
+    ends: Mapping[int, int], batch: int, known: Iterable[LiveBatch], over: tuple[int, Mapping[int, int]] | None = None
+) -> dict[int, int]:
     """Behind the last record whose rows the table has: behind its newest commit, and behind the batches after it that
-    had no rows for it, as long as none is missing.
+    are known to have had no rows for it.
 
-    `later` are batches on record, in any order.
+    `known` are batches of the query on record, the one that was begun last first. `over`: the newest batch that the
+    checkpoint of the same query has behind it, and where that ends; None: nobody can tell. A checkpoint may have gone
+    back: what lies in front of it is computed again, and may have rows then.
     """
     position, reached = dict(ends), batch
-    for each in sorted(later, key=lambda one: one.batch):
-        if each.batch == reached + 1 and each.landed and each.version is None and not each.rows_out:
+    for each in sorted(_standing(known), key=lambda one: one.batch):
+        follows = each.last_with_rows == batch or (each.last_with_rows is None and each.batch == reached + 1)
+        if each.batch > reached and follows and each.landed and not _has_rows(each):
             position |= {one.partition: one.end for one in each.offsets}
             reached = each.batch
-    return position
+    if over is None or over[0] >= reached:
+        return position
+    return {**ends, **(over[1] if over[0] > batch else {})}
+
+
+def last_with_rows(number: int, known: Iterable[LiveBatch], there: int | None) -> int | None:
+    """The newest batch of a query with rows before that one, or NO_BATCH; None when nobody can tell.
+
+    `known` are batches of it on record, `there` is its newest one that the table has.
+    """
+    before = {each.batch: each for each in known if each.batch < number}
+    if not before and there is None:
+        return NO_BATCH
+    while number > 0:
+        number -= 1
+        each = before.get(number)
+        if number == there or (each is not None and each.landed and _has_rows(each)):
+            return number
+        if each is None or not each.landed:
+            return None
+        if each.last_with_rows is not None:
+            return each.last_with_rows
+    return NO_BATCH
+
+
+def _has_rows(batch: LiveBatch) -> bool:
+    return batch.version is not None or batch.rows_out > 0
+
+
+def _standing(known: Iterable[LiveBatch]) -> Iterator[LiveBatch]:
+    """Without those that a query left which has gone back since, and begun an earlier batch anew."""
+    lowest = None
+    for each in known:
+        if lowest is None or each.batch < lowest:
+            lowest = each.batch
+            yield each
 
 
 def ranges_of(offsets: str) -> Ranges:

@@ -142,7 +142,7 @@ def unfinished(steps: Iterable[LiveStep]) -> StreamBackfill | None:
     return found
 
 
-_TOLD = ("run_id", "backup", "query_id", "batch", "ends")
+_TOLD = ("resume", "run_id", "backup", "query_id", "batch", "ends")
 
 
 def refuse_giving_up(there: StreamBackfill) -> None:

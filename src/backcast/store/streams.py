@@ -8,15 +8,12 @@ from typing import Any
 from sqlalchemy import Connection, Table, delete, func, select, update
 
 from backcast.errors import StateConflict
-from backcast.model.live import LiveBatch, LiveStep, LiveStream, Stop, stream_lease
+from backcast.model.live import KEPT_BATCHES, LiveBatch, LiveStep, LiveStream, Stop, stream_lease
 from backcast.model.run import Lease
 from backcast.store.engine import Database, now
 from backcast.store.events import text
 from backcast.store.leases import current
 from backcast.store.schema import stream_batches, stream_steps, streams
-
-KEPT = 500
-"""Batches of each stream; a table's own commits tell about older ones."""
 
 
 class SqlStreams:
@@ -91,7 +88,7 @@ def _next_number(connection: Connection, table: Table, name: str) -> int:
 def _prune(connection: Connection, name: str) -> None:
     table = stream_batches
     oldest = select(table.c.number).where(table.c.stream == name).order_by(table.c.number.desc())
-    edge = connection.execute(oldest.offset(KEPT - 1).limit(1)).scalar_one_or_none()
+    edge = connection.execute(oldest.offset(KEPT_BATCHES - 1).limit(1)).scalar_one_or_none()
     if edge is not None:
         connection.execute(delete(table).where(table.c.stream == name, table.c.number < edge))
 

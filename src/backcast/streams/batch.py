@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from backcast.errors import ChunkFailed, Refused
 from backcast.faults import point
 from backcast.model.lineage import live_values
-from backcast.model.live import LiveBatch
+from backcast.model.live import KEPT_BATCHES, LiveBatch
 from backcast.model.log import Ranges
 from backcast.model.quarantine import POSITION, REJECTED, rejects
+from backcast.model.recovery import last_with_rows
 from backcast.model.report import Progress
 from backcast.model.stream import StreamSpec, StreamWrite
 from backcast.model.table import Merging, TableIdentity
@@ -72,6 +73,7 @@ class Batches:
         self._sink, self._host = sink, host
         self._spec = sink.spec
         self._first = True
+        self._last_with_rows: int | None = None
         self.stopped = False
         self.error: Exception | None = None
         """What ended the query, as it was raised: Spark passes on its text alone."""
@@ -125,11 +127,13 @@ class Batches:
         if self._first:
             found = self._landed_before(target, batch, offsets)
             if found is not None:
-                # Computed all the same: a stateful query keeps its state while its rows are.
+                # Computed all the same: a stateful query keeps its state, and moves its watermark, while its rows are.
                 rows.write.format("noop").mode("overwrite").save()
                 self._landed(batch, found, 0)
+                self._last_with_rows = number
                 return
             self._first = False
+        batch = batch.model_copy(update={"last_with_rows": self._last_with_rows})
         point("stream.before-intent")
         batch = batch.model_copy(update={"base": target.head()})
         self._host.store.record(batch, self._host.lease())
@@ -139,10 +143,12 @@ class Batches:
 
     def _landed_before(self, target: LiveTarget, batch: LiveBatch, offsets: str) -> LiveCommit | None:
         """What an earlier process left of this batch. Only the first batch of a process can be such a one."""
-        known = [each for each in self._host.store.batches(batch.stream, 20) if each.query_id == batch.query_id]
+        kept = self._host.store.batches(batch.stream, KEPT_BATCHES)
+        known = [each for each in kept if each.query_id == batch.query_id]
         intent = next((each for each in known if each.batch == batch.batch), None)
         found = target.newest(batch.stream, batch.query_id, None if intent is None else intent.base)
         if found is None or found.batch < batch.batch:
+            self._last_with_rows = last_with_rows(batch.batch, known, None if found is None else found.batch)
             return None
         same = found.offsets in (None, offsets) and (intent is None or intent.offsets == batch.offsets)
         if found.batch == batch.batch and same:
@@ -199,6 +205,7 @@ class Batches:
     def _landed(self, batch: LiveBatch, commit: LiveCommit, aside: int) -> None:
         told = {"version": commit.version, "landed": True, "rows_out": commit.rows, "set_aside": aside}
         self._first = False
+        self._last_with_rows = self._last_with_rows if commit.version is None else batch.batch
         self._host.store.record(batch.model_copy(update=told), self._host.lease())
         point("stream.after-record")
 

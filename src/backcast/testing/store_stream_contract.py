@@ -57,7 +57,7 @@ class StreamContract:
     """Streams, their batches, and what was asked of them."""
 
     def test_a_stream_and_its_newest_batches_come_back(self, store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(streams, "KEPT", 3)
+        monkeypatch.setattr(streams, "KEPT_BATCHES", 3)
         assert store.streams.stream("live") is None
         lease = held(store)
         store.streams.save(sample_stream(), lease)
@@ -77,7 +77,7 @@ class StreamContract:
         self, store: SqlStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A stream moves to a host whose clock is behind, and from there goes back by some batches."""
-        monkeypatch.setattr(streams, "KEPT", 3)
+        monkeypatch.setattr(streams, "KEPT_BATCHES", 3)
         lease, behind = held(store), FIRST_DAY - timedelta(hours=1)
         for number in (4, 5):
             store.streams.record(sample_batch(number, landed=True), lease)

@@ -9,7 +9,7 @@ from backcast.beside import rests
 from backcast.errors import PlanRefused, StateConflict
 from backcast.faults import point
 from backcast.model.finding import Severity
-from backcast.model.live import backfill_lease
+from backcast.model.live import backfill_lease, stream_lease
 from backcast.model.states import VISIBLE_STATES, RunState
 from backcast.model.stream_backfill import (
     BEGUN,
@@ -29,7 +29,7 @@ from backcast.model.stream_backfill import (
     refuse_unread,
     unfinished,
 )
-from backcast.run.lease import HeldLease, acquire
+from backcast.run.lease import LEASE_SECONDS, HeldLease, acquire
 from backcast.streams.checkpoint.folder import Checkpoint, local_folder
 from backcast.verbs.counting import asked_window
 from backcast.verbs.standing import at_rest
@@ -103,6 +103,19 @@ class StreamBackfillVerbs(StreamingVerbs):
                 hint=f"{stopped}{there.again} --give-up {ends}{back}",
             )
         return there.unplanned() if state is RunState.CANCELLED else there
+
+    def stream_backfill_stop(self, name: str) -> StreamBackfill | None:
+        """Stop the stream behind its batch if it runs. Nobody can start it from then on, until the table was looked at.
+
+        Raises LeaseHeld when somebody has started it again in between.
+        """
+        world, there = self.world, self._going_on(name)
+        alive = self.stream_status(name).alive
+        self.stream_stop(name)
+        resume = alive or (there is not None and there.resume)
+        leases, holder = world.store().leases, world.holder()
+        with acquire(leases, stream_lease(name), holder, world.clock, world.ended, wait=LEASE_SECONDS):
+            return self.stream_backfill_step(name, STOPPED, resume=resume)
 
     def stream_backfill_step(self, name: str, step: str, **data: Any) -> StreamBackfill | None:
         """Record that a step is done; what is left of the backfill, None once it is over."""

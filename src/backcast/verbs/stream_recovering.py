@@ -85,7 +85,7 @@ class StreamRecoveryVerbs(StreamingVerbs):
         if commit is None:
             table, hint = spec.dataset.table, f"backcast stream start {spec.name} --accept-checkpoint begins anew"
             raise Refused(f"{table} has no batch of stream {spec.name}: nothing proves an offset", hint=hint)
-        stands = proven(self.world, spec, commit, query_id)
+        stands = proven(self.world, spec, query, query_id, commit)
         return Standing(
             query_id=query_id,
             proof=Proof(stands, commit.batch, "", commit.version),

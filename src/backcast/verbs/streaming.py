@@ -202,9 +202,13 @@ class StreamingVerbs(Verbs):
             raise LeaseHeld(f"{who} runs stream {name} right now", hint=hint, lease=held)
 
     def stream_stop(self, name: str, *, force: bool = False, timeout: float = STOP_SECONDS) -> StreamStatus:
-        """Ask the process that runs the stream to stop, and wait until it has. Nothing to do when nobody runs it."""
-        self.world.stream(name)
+        """Ask the process that runs the stream to stop, and wait until it has. Nothing to do when nobody runs it.
+
+        Raises InvalidRequest for one that others run: to be told that it has stopped would be wrong.
+        """
         status, clock = self.stream_status(name), self.world.clock
+        if not status.alive and status.external:
+            raise InvalidRequest(f"stream {name} is run by somebody else", hint="stop it where it runs")
         if not status.alive:
             return status
         self.world.store().streams.ask(name, Stop.NOW if force else Stop.BOUNDARY)

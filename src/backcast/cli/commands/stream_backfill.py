@@ -157,8 +157,7 @@ def _paused(control: ControlPlane, asked: StreamBackfill, screen: Screen) -> Str
 
     if not asked.has(STOPPED):
         screen.note("stopping the stream behind its batch")
-        control.stream_stop(asked.stream)
-        asked = control.stream_backfill_step(asked.stream, STOPPED) or asked
+        asked = control.stream_backfill_stop(asked.stream) or asked
     if not asked.has(BACKED_UP):
         copy = control.checkpoint_backup(asked.stream)
         control.stream_backfill_refuse_moved(asked.stream)
