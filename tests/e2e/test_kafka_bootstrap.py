@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from backcast.errors import InvalidRequest, Refused
+from backcast.model.finding import Severity
 from backcast.model.live import stream_lease
 from backcast.model.pipeline import TableFormat
+from backcast.model.report import Plan
 from backcast.model.request import Kind, Request
 from backcast.run.lease import acquire
 from backcast.testing.faults import at_point
@@ -126,7 +129,13 @@ def test_a_stream_that_would_read_again_what_a_bootstrap_has_read_does_not_start
             caught_up(orders)
         assert "without `starting` it begins behind the run by itself" in told.value.hint
     by_hand = json.dumps(control.hand_over(run_id).starting_offsets)
-    orders.configure(pipeline="publish: {mode: append}", stream=f"starting: '{by_hand}'")
+    orders.configure(
+        pipeline="publish: {mode: append}", stream=f"starting: '{by_hand}'\nwatermark: {{column: at, delay: 1h}}"
+    )
+    row_by_row = _group(orders)
+    with pytest.raises(Refused, match=r"without state: its transform makes a row of several records \(groups them\)"):
+        caught_up(orders)
+    _model(orders).write_text(row_by_row)
     caught_up(orders)
     assert orders.rows() == rows_of(sent, *EVERYTHING)
 
@@ -153,8 +162,17 @@ def _stream(orders: Orders, starting_offsets: str) -> None:
 
 
 def test_what_cannot_be_handed_over_is_refused(orders: Orders) -> None:
-    """A table with rows, a part of the topic, a window of time, a pipeline that replaces, a run that is none."""
+    """A table with rows, a part of the topic, a window of time, a pipeline that replaces or keeps state, a run that is
+    none.
+    """
     orders.send(spread(1, 10), partition=0)
+    control = orders.open()
+    row_by_row = _group(orders)
+    assert _blocks(control.plan(BOOTSTRAP)) == ["bootstrap.keeps-state"]
+    by_offsets = BOOTSTRAP.model_copy(update={"kind": Kind.REPAIR, "offsets": "0=0..5"})
+    assert _blocks(control.plan(by_offsets)) == ["append.keeps-state"]
+    assert not control.plan(orders.request("2026-01-01", "2026-01-02"), record=False).refused, "of whole windows"
+    _model(orders).write_text(row_by_row)
     control = orders.open()
     with pytest.raises(InvalidRequest, match="partition 1 is not asked for"):
         control.plan(BOOTSTRAP.model_copy(update={"offsets": "0=0..5"}))
@@ -171,3 +189,21 @@ def test_what_cannot_be_handed_over_is_refused(orders: Orders) -> None:
     orders.configure()
     with pytest.raises(InvalidRequest, match="at exact offsets"):
         orders.open().plan(BOOTSTRAP)
+
+
+def _model(orders: Orders) -> Path:
+    return orders.root / "models" / "orders.sql"
+
+
+def _group(orders: Orders) -> str:
+    """Windows instead of rows. What the model was before."""
+    before = _model(orders).read_text()
+    columns = "min(id) AS id, shop, window.start AS at, max(amount) AS amount, to_date(window.start) AS day"
+    _model(orders).write_text(
+        f"WITH o AS (SELECT * FROM orders) SELECT {columns} FROM o GROUP BY shop, window(at, '1 day')"
+    )
+    return before
+
+
+def _blocks(plan: Plan) -> list[str]:
+    return [each.code for each in plan.findings if each.severity is Severity.BLOCK]

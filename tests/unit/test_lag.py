@@ -38,6 +38,24 @@ def lag(facts: TopicFacts, batches: list[Batch], age: timedelta = DAY) -> tuple[
     return judged(facts, position, records, NOW)
 
 
+def stream_lag(partitions: tuple[PartitionLag, ...]) -> StreamLag:
+    return StreamLag(
+        stream="live",
+        pipeline="daily",
+        source="orders",
+        topic="shop.orders",
+        topic_id="id",
+        checkpoint="checkpoints/live",
+        batch=1,
+        begun=NOW - timedelta(hours=1),
+        planned=None,
+        watermark=None,
+        pace=None,
+        measured_at=NOW,
+        partitions=partitions,
+    )
+
+
 def test_the_position_is_that_of_the_newest_committed_batch_and_one_under_way_is_told() -> None:
     position = position_of([batch(3, 5), batch(4, 9), batch(5, 20, committed=False)], "checkpoint")
     assert (position.batch.number, position.planned) == (4, 5)
@@ -101,22 +119,7 @@ def test_batches_are_read_as_spark_writes_them(tmp_path: Path) -> None:
 
 
 def test_the_screen_says_what_is_lost_and_how_to_take_it_from_an_archive() -> None:
-    partitions = lag(topic(PartitionState(0, 15, 30)), [batch(1, 10)])
-    found = StreamLag(
-        stream="live",
-        pipeline="daily",
-        source="orders",
-        topic="shop.orders",
-        topic_id="id",
-        checkpoint="checkpoints/live",
-        batch=1,
-        begun=NOW - timedelta(hours=1),
-        planned=None,
-        watermark=None,
-        pace=None,
-        measured_at=NOW,
-        partitions=partitions,
-    )
+    found = stream_lag(lag(topic(PartitionState(0, 15, 30)), [batch(1, 10)]))
     screen = shown(render_lag(found))
     assert "RECORDS LOST" in screen
     assert "5 offsets gone before they were read: 0=10..15" in screen
@@ -124,3 +127,15 @@ def test_the_screen_says_what_is_lost_and_how_to_take_it_from_an_archive() -> No
     assert "backcast stream recover live" in shown(render_lag(found.model_copy(update={"ours": True})))
     assert not found.sound
     assert found.behind_seconds == DAY.total_seconds()
+
+
+def test_an_unread_record_that_waits_longer_than_asked_is_told() -> None:
+    waiting = lag(topic(PartitionState(0, 0, 30)), [batch(1, 10)], age=timedelta(minutes=100))
+    read = lag(topic(PartitionState(0, 0, 10)), [batch(1, 10)], age=timedelta(minutes=100))
+    found, nothing = stream_lag(waiting), stream_lag(read)
+    assert [each.waits_longer(60 * 60) for each in (found, nothing)] == [True, False]
+    assert [found.waits_longer(each) for each in (100 * 60, None)] == [False, False]
+    screen = shown(render_lag(found, 60 * 60))
+    assert "live  TOO LATE  20 records behind" in screen
+    assert "the oldest unread record has been waiting for 1 h 40 min, longer than 1 h" in screen
+    assert "live  OK  20 records behind" in shown(render_lag(found, 120 * 60))

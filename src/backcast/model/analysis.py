@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from backcast.model.table import Column
+
+
+class Combines(StrEnum):
+    """What lets several records of a topic decide about one row, as the end of a sentence.
+
+    A stream with such a transform keeps state between its batches.
+    """
+
+    GROUPS = "groups them"
+    DUPLICATES = "drops duplicates among them"
+    JOINS = "joins them with each other"
+    OWN = "computes over them in Python or with state of its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +37,5 @@ class Analysis:
     """Tables that the plan reads at whatever version they have by then."""
     files: bool = False
     """The plan reads files directly."""
+    combines: tuple[Combines, ...] = ()
+    """What is done to records of a topic; none: each row is made of one of them."""

@@ -88,6 +88,10 @@ class StreamLag(Document):
         waiting = (each.first_unread for each in self.partitions if each.first_unread is not None)
         return max((self.measured_at - each).total_seconds() for each in waiting) if self._waits else 0.0
 
+    def waits_longer(self, seconds: float | None) -> bool:
+        """Whether the oldest unread record has been waiting for longer than that; None: for as long as it likes."""
+        return seconds is not None and self.behind_seconds > seconds
+
     @property
     def _waits(self) -> bool:
         return any(each.first_unread is not None for each in self.partitions)

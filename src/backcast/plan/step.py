@@ -27,6 +27,7 @@ from backcast.model.time import Interval, beyond_calendar
 from backcast.plan import preflight
 from backcast.plan.bootstrap import bootstrap_findings, bootstrapped, cut_findings
 from backcast.plan.chunks import make_chunks, make_scope
+from backcast.plan.combined import combined_findings
 from backcast.plan.distribution import arrive_together
 from backcast.plan.estimate import Amounts, Rate, Record, estimate
 from backcast.plan.grouping import chunks_per_job, commit_findings
@@ -192,7 +193,7 @@ def _findings(request: Request, planning: Planning, found: _Found, needed: Mappi
         *open_findings(planning.open, found.shape.scope, found.shape.how),
         *preflight.gc_findings(facts.identity.name, planning.left),
         *preflight.overlap_findings(found.shape.scope.windows, planning.others),
-        *_result_findings(planning, facts, inputs, needed),
+        *_result_findings(request, planning, found, needed),
         *look_at_rules(
             planning.settings, facts.identity.columns, inputs, planning.rules, _plain(planning, found, needed)
         ),
@@ -341,13 +342,17 @@ def _plain(planning: Planning, found: _Found, windows: Mapping[str, Interval]) -
 
 
 def _result_findings(
-    planning: Planning, facts: TableFacts, inputs: tuple[InputPin, ...], windows: Mapping[str, Interval]
+    request: Request, planning: Planning, found: _Found, windows: Mapping[str, Interval]
 ) -> list[Finding]:
     """Ask the transform for its result over the pinned inputs and read the analysed plan; no row is computed."""
+    facts, inputs = found.facts, found.inputs
+    mode, chunks = planning.settings.publish_mode, len(found.shape.chunks)
     try:
-        rows = planning.transform.apply(_frames(planning, inputs, windows), _dry_run(planning, windows))
+        frames = _frames(planning, inputs, windows)
+        rows = planning.transform.apply(frames, _dry_run(planning, windows))
         rows, wrong = without_rejected(planning.engine, rows, facts.identity.columns, inputs)
-        analysis = planning.engine.analyse(rows)
+        topics = [] if mode is PublishMode.REPLACE else [frames[pin.name] for pin in inputs if pin.log is not None]
+        analysis = planning.engine.analyse(rows, topics)
     except ChunkFailed as error:
         return [
             block("code.raises", error.message, error.hint or "run the transform with backcast.testing.check_transform")
@@ -356,12 +361,13 @@ def _result_findings(
         return wrong
     columns = planning.settings.result_columns(facts.identity.columns)
     added = frozenset(LINEAGE_COLUMNS if planning.settings.lineage_columns else ())
-    found = preflight.pinning_findings(analysis, inputs)
-    found += preflight.schema_findings(analysis, columns, planning.settings, added)
-    if not any(each.code.startswith("schema.") for each in found):
+    told = preflight.pinning_findings(analysis, inputs)
+    told += combined_findings(request, mode, analysis.combines, inputs, chunks)
+    told += preflight.schema_findings(analysis, columns, planning.settings, added)
+    if not any(each.code.startswith("schema.") for each in told):
         have = {column.name for column in analysis.columns}
         try:
             planning.engine.conform(rows, tuple(column for column in columns if column.name in have))
         except Refused as error:
-            found.append(block("schema.type", error.message, error.hint))
-    return found
+            told.append(block("schema.type", error.message, error.hint))
+    return told

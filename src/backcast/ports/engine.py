@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Engine(Protocol):
     """What the flow asks of Spark about rows it does not look into itself."""
 
-    def analyse(self, rows: DataFrame) -> Analysis:
-        """Read the analysed plan; runs no job."""
+    def analyse(self, rows: DataFrame, topics: Sequence[DataFrame] = ()) -> Analysis:
+        """Read the analysed plan, made of these topics among others; runs no job."""
 
     def cancelled_when(self, over: Callable[[], bool]) -> AbstractContextManager[Callable[[], bool]]:
         """Jobs that this thread begins inside end with an error once that holds; it is asked about twice a second.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from backcast.model.analysis import Combines
     from backcast.model.live import LiveBatch, LiveStep, LiveStream, Stop
     from backcast.model.log import Ranges, TopicFacts
     from backcast.model.report import OnProgress
@@ -156,6 +157,9 @@ class LiveQuery(Protocol):
 
     def stateful(self) -> bool:
         """Whether it keeps state between its batches. Runs no job."""
+
+    def remembers(self) -> tuple[Combines, ...]:
+        """What its transform does to records that lets several of them decide about one row. Runs no job."""
 
     def code(self) -> str:
         """Digest of the code that the transform consists of."""

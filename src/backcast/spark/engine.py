@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import reduce
@@ -25,6 +25,7 @@ from backcast.ports import Sifted
 from backcast.spark.again import digest_again, shaken
 from backcast.spark.by_time import counted_by_time
 from backcast.spark.cancelling import cancelled_when
+from backcast.spark.combining import combining
 from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row, row_hash
 from backcast.spark.inspection import inspect, tables
 from backcast.spark.observation import asked
@@ -53,8 +54,8 @@ _WIDER: dict[str, tuple[str, ...]] = {
 class SparkEngine:
     """Looks into rows on behalf of the flow. Holds no state."""
 
-    def analyse(self, rows: DataFrame) -> Analysis:
-        return Analysis(_columns(rows), *inspect(rows), *tables(rows))
+    def analyse(self, rows: DataFrame, topics: Sequence[DataFrame] = ()) -> Analysis:
+        return Analysis(_columns(rows), *inspect(rows), *tables(rows), combines=combining(rows, topics))
 
     def cancelled_when(self, over: Callable[[], bool]) -> AbstractContextManager[Callable[[], bool]]:
         return cancelled_when(over)

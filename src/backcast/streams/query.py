@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from backcast.errors import BackcastError, ChunkFailed, Refused, SparkFailed
+from backcast.model.analysis import Combines
 from backcast.model.live import LiveBatch, Stop
 from backcast.model.log import Ranges, TopicFacts
 from backcast.model.report import Progress
 from backcast.model.words import many
 from backcast.ports.streams import LiveCommit, LiveHost, Position
+from backcast.spark.combining import remembered
 from backcast.spark.gateway import answered, causes, is_jvm_error, translate
 from backcast.spark.streaming_plan import is_stateful
 from backcast.streams.batch import Batches, Sink, StopAtBoundary, refuse_unfit
@@ -65,6 +67,9 @@ class SparkQuery:
 
     def stateful(self) -> bool:
         return is_stateful(self._transformed())
+
+    def remembers(self) -> tuple[Combines, ...]:
+        return remembered(self._transformed())
 
     def code(self) -> str:
         return self.digest()

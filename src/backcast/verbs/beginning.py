@@ -6,13 +6,14 @@ import json
 from typing import TYPE_CHECKING
 
 from backcast.errors import Refused
+from backcast.model.analysis import Combines
 from backcast.model.request import Kind
 from backcast.model.states import VISIBLE_STATES, RunState
 from backcast.model.stream import StreamWrite
 from backcast.status import hand_over
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from backcast.model.live import LiveStream
     from backcast.model.log import TopicFacts
@@ -35,7 +36,7 @@ def behind_bootstrap(
     bootstrap filled its table, and for a stream that goes on.
 
     Raises Refused when one is not published yet, when the stream would read again what one has read, or would leave
-    out what it has not, and when retention was faster.
+    out what it has not, when it keeps state, and when retention was faster.
     """
     runs = list(_bootstraps(world, spec, topic.topic_id))
     if not runs:
@@ -57,6 +58,7 @@ def behind_bootstrap(
         _refuse_double(spec, filled, offsets, where.ends or ends)
         return None
     _refuse_other_start(spec, filled, offsets)
+    _refuse_without_state(spec, filled, world.live_query(spec).remembers())
     hint = f"backcast undo {filled.run_id}, and plan the bootstrap again from an archive that has them"
     refuse_forgotten(spec.name, offsets, topic, hint)
     return found.model_copy(update={"starting_offsets": {topic.topic: offsets}})
@@ -88,6 +90,18 @@ def _refuse_other_start(spec: StreamSpec, run: Run, offsets: dict[int, int]) -> 
     exact = {key: value if value == _LATEST_OF_PARTITION else max(value, 0) for key, value in asked.items()}
     if spec.starting != _EARLIEST and exact != offsets:
         raise _other_start(spec, run, offsets, told_offsets(asked) if asked else spec.starting)
+
+
+def _refuse_without_state(spec: StreamSpec, run: Run, remembers: Sequence[Combines]) -> None:
+    """A bootstrap leaves rows and no state. A merge takes by key what it meets twice."""
+    merges = spec.write is StreamWrite.MERGE
+    does = [each for each in remembers if not (merges and each is Combines.DUPLICATES)]
+    if does:
+        raise Refused(
+            f"run {run.run_id} filled {spec.dataset.table}, and stream {spec.name} would begin behind it without state:"
+            f" its transform makes a row of several records ({', '.join(does)}), and knows none of the run",
+            hint=f"backcast undo {run.run_id}, and the stream begins at the earliest record and builds its state",
+        )
 
 
 def _other_start(spec: StreamSpec, run: Run, offsets: dict[int, int], begin: str) -> Refused:

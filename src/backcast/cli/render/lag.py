@@ -23,7 +23,8 @@ _STYLES = {
 _WRONG = (Standing.VANISHED, Standing.AHEAD, Standing.REMADE)
 
 
-def render_lag(found: StreamLag) -> RenderableType:
+def render_lag(found: StreamLag, most: float | None = None) -> RenderableType:
+    """`most`: how many seconds an unread record may wait."""
     right = ("PARTITION", "READ TO", "LOG START", "LOG END", "BEHIND")
     table = columns(*right, "WAITING", "SURVIVAL", right=frozenset(right))
     for each in found.partitions:
@@ -32,22 +33,24 @@ def render_lag(found: StreamLag) -> RenderableType:
     batch = f"batch {number(found.batch)}, begun {ago(found.begun, found.measured_at)}"
     under_way = "" if found.planned is None else f", batch {number(found.planned)} under way or broken off"
     return page(
-        text((found.stream or found.checkpoint, STRONG), "  ", _word(found), (f"  {behind}", STRONG)),
+        text((found.stream or found.checkpoint, STRONG), "  ", _word(found, most), (f"  {behind}", STRONG)),
         indented(text((f"topic {found.topic}, {batch}{under_way}", QUIET))),
         text(""),
         table,
         text(""),
-        *(text(each) for each in _sentences(found)),
+        *(text(each) for each in _sentences(found, most)),
         _remedy(found),
     )
 
 
-def _word(found: StreamLag) -> tuple[str, str]:
+def _word(found: StreamLag, most: float | None) -> tuple[str, str]:
     if found.other_topic:
         return "OTHER TOPIC", BAD
     if found.lost:
         return "RECORDS LOST", BAD
-    if any(each.survival is Survival.AT_RISK for each in found.partitions):
+    if found.waits_longer(most):
+        return "TOO LATE", BAD
+    if _risky(found):
         return "AT RISK", CAREFUL
     return "OK", GOOD
 
@@ -69,8 +72,11 @@ def _row(each: PartitionLag, now: datetime) -> tuple[RenderableType, ...]:
     )
 
 
-def _sentences(found: StreamLag) -> list[tuple[str, str]]:
+def _sentences(found: StreamLag, most: float | None) -> list[tuple[str, str]]:
     told: list[tuple[str, str]] = []
+    if most is not None and found.waits_longer(most):
+        waits, asked = duration(found.behind_seconds), duration(most)
+        told.append((f"the oldest unread record has been waiting for {waits}, longer than {asked}", BAD))
     if found.behind and found.catch_up_seconds is not None:
         told.append((f"{rate(found.pace or 0)} of late: caught up in {duration(found.catch_up_seconds)}", ""))
     elif found.behind:
