@@ -199,7 +199,8 @@ class HeldRun:
         staged = self.world.target(run.dataset).history(recorded_stage(run.run_id, events))[-1].version
         part = self._validation(run, part_of(manifest, names), events, staged, read_back=True)
         mine = [chunk for chunk in part.chunks if chunk.chunk_id in names]
-        verdict = validate_step(replace(part, chunks=mine, whole=False))
+        # A row that moves to another chunk still has its old copy there, which the rest of the run takes out.
+        verdict = validate_step(replace(part, chunks=mine, whole=False, replaced=manifest.scope.predicate))
         found = CanaryVerdict(chunks=names, staged=staged, checks=verdict.checks)
         if found.outcome is not Outcome.REJECTED:
             store.runs.record(run.run_id, JUDGED, **found.as_json())

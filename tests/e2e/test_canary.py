@@ -87,6 +87,27 @@ def test_a_canary_that_is_rejected_fails_the_run_and_nothing_more_is_computed(sh
     assert control.cancel(run_id).state is RunState.CANCELLED
 
 
+def test_a_row_that_moves_to_another_chunk_is_no_double_of_its_old_copy_there(shop: Shop) -> None:
+    shop.spark.sql(f"DELETE FROM {shop.revenue}")
+    shop.spark.sql(
+        f"""INSERT INTO {shop.revenue} SELECT date_add(to_date(sold_at), 1), concat(shop, ' ', to_date(sold_at)),
+        count(*), CAST(sum(amount) AS DECIMAL(30,2)) FROM {shop.sales} GROUP BY 1, 2"""
+    )
+    changed(
+        shop, '"shop")\n', 'F.concat_ws(" ", "shop", F.to_date("sold_at")).alias("shop"))\n', "pipelines/revenue.py"
+    )
+    changed(shop, "    key: [day, shop]\n", "    key: [day, shop]\n    rules:\n      - unique: [shop]\n")
+    control = shop.open()
+    run_id = control.plan(shop.request(*WEEK)).run_id
+    assert control.run(run_id, canary=Canary(names=("2026-01-05",))).state is RunState.RUNNING
+    canary = control.status(run_id).canary
+    assert canary is not None
+    assert canary.outcome is Outcome.ACCEPTED
+    # The old copy of the last day's rows lies a day later, where the run replaces nothing.
+    assert control.run(run_id).state is RunState.REJECTED
+    assert "again outside the scope" in control.status(run_id).because
+
+
 def test_no_worker_goes_on_where_a_canary_waits_for_a_person(shop: Shop) -> None:
     control = shop.open()
     run_id = control.plan(shop.request(*WEEK)).run_id

@@ -56,6 +56,14 @@ def test_one_person_is_never_two_whoever_they_say_they_are() -> None:
     assert state(both, *apart).complete
 
 
+def test_a_role_that_is_needed_twice_is_two_people_who_hold_it() -> None:
+    four_eyes = need("data-lead", "data-lead")
+    assert state(four_eyes).missing == ("data-lead", "data-lead")
+    once = said("ann", "data-lead"), said("ann", "data-lead", minute=1), said("bob", "data-lead", account="ann")
+    assert state(four_eyes, *once).missing == ("data-lead",)
+    assert state(four_eyes, *once, said("cat", "data-lead")).complete
+
+
 def test_an_approval_counts_for_its_manifest_alone() -> None:
     assert state(need("manager"), said("ann", "manager", manifest="other")).missing == ("manager",)
 

@@ -92,6 +92,21 @@ def test_one_account_cannot_be_two_people_with_two_tokens(office: Office) -> Non
     assert office.approve("hers", run).state is RunState.APPROVED
 
 
+def test_two_people_of_one_role_must_both_agree_where_the_policy_names_it_twice(office: Office) -> None:
+    office.policy("matrix: [{needs: [data-lead, data-lead]}, {needs: [data-lead]}]\n")
+    run = office.planned()
+    office.approve("ann", run, "data-lead")
+    assert office.approve("ann", run, "data-lead").state is RunState.PLANNED
+    assert "not approved: data-lead must agree" in office.refused(run).message
+    assert office.approve("cat", run).state is RunState.APPROVED
+    office.policy("matrix: [{needs: [data-lead]}]\n")
+    assert office.refused(office.planned()).hint.count("data-lead") == 1
+    weak = office.planned()
+    office.policy("matrix: [{needs: [data-lead, data-lead]}]\n")
+    office.approve("ann", weak, "data-lead")
+    assert office.refused(weak).message.endswith("data-lead must agree")
+
+
 def test_own_runs_are_approved_by_others_where_the_policy_says_so(office: Office) -> None:
     own = office.planned(by="bob")
     office.policy(f"{TWO}own_runs: false\n")

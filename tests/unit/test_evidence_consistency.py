@@ -150,6 +150,10 @@ def test_a_run_that_started_with_every_role_it_asks_for_is_verified(store: SqlSt
     approve(store, run, ANN, "lead")
     approve(store, run, BOB, "owner")
     assert "asked for: lead, owner" in " ".join(checked(store, start(store, run)).checks)
+    twice = store.runs.create(asking("lead", "lead"))
+    approve(store, twice, ANN, "lead")
+    approve(store, twice, BOB, "lead")
+    assert "asked for: lead, lead" in " ".join(checked(store, start(store, twice)).checks)
 
 
 def test_a_run_that_started_without_a_role_or_with_one_account_in_two_is_found(store: SqlStore) -> None:
@@ -158,6 +162,10 @@ def test_a_run_that_started_without_a_role_or_with_one_account_in_two_is_found(s
     approve(store, alone, ANN, "owner")
     with pytest.raises(NotVerified, match="without the approval of lead"):
         checked(store, start(store, alone))
+    four_eyes = store.runs.create(asking("lead", "lead"))
+    approve(store, four_eyes, ANN, "lead")
+    with pytest.raises(NotVerified, match="without the approval of lead"):
+        checked(store, start(store, four_eyes))
     late = store.runs.create(asking("lead"))
     started = start(store, late)
     approve(store, late, ANN, "lead")

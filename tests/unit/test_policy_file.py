@@ -86,6 +86,10 @@ def test_a_matrix_of_ones_own(tmp_path: Path) -> None:
     [
         ("rolls: {a: [b]}\n", "policy.yaml:1: rolls: unknown key; did you mean roles?"),
         ("roles: {a: [b]}\nmatrix:\n  - needs: [c]\n", "policy.yaml:3: matrix[0].needs[0]: no role is called 'c'"),
+        (
+            "roles: {a: [b, b]}\nmatrix:\n  - needs: [a, a]\n",
+            "matrix[0].needs[1]: 'a' is needed 2 times, each time of another person, and roles names 1",
+        ),
         ("roles: {a: [b]}\nmatrix:\n  - when: {dais: '< 7'}\n", "policy.yaml:3: matrix[0].when.dais: unknown key"),
         ("roles: {a: [b]}\nmatrix:\n  - when: {days: 7}\n", "policy.yaml:3: matrix[0].when.days: expected a range"),
         ("roles: {a: [b]}\nmatrix:\n  - when: {days: 9..7}\n", "the smaller number first"),

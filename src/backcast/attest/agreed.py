@@ -12,8 +12,8 @@ that: an approval that expired in between did count. `docs/evidence.md` says so.
 """
 
 
-def counting(words: Sequence[Mapping[str, Any]], need: Mapping[str, Any], at: str) -> frozenset[str]:
-    """Roles that somebody had agreed in: one for each person, each account, and neither expired nor one's own."""
+def counting(words: Sequence[Mapping[str, Any]], need: Mapping[str, Any], at: str) -> list[str]:
+    """The roles in which people had agreed: one of each person and each account, neither expired nor one's own."""
     said = [word["data"] for word in words]
     newest = [
         (word, word["data"])
@@ -22,11 +22,11 @@ def counting(words: Sequence[Mapping[str, Any]], need: Mapping[str, Any], at: st
     ]
     own = frozenset() if need.get("own_runs", True) else frozenset(need.get("planned_by") or ())
     moment = datetime.fromisoformat(at) - _GRACE
-    return frozenset(
+    return [
         str(data["role"])
         for word, data in newest
         if not own & {data["by"], *_accounts(data)} and moment < _expiry(word, need)
-    )
+    ]
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

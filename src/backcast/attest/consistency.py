@@ -13,6 +13,7 @@ from backcast.attest.agreed import counting
 from backcast.errors import NotVerified
 from backcast.model.document import canonical, sha256
 from backcast.model.evidence import APPROVALS, DIFFED, NOTE, PUBLICATION, VERDICT
+from backcast.model.need import unfilled
 from backcast.model.proof import COVERED
 from backcast.model.words import many
 
@@ -137,8 +138,7 @@ def _approvals(record: Record) -> str:
         refused = [word["data"]["by"] for word in before if word["name"] == f"{APPROVALS}refused"]
         if refused:
             raise NotVerified(f"the run {did} although {refused[0]} had rejected it")
-        agreed = counting(before, need, str(event["at"])) if asked else frozenset()
-        missing = [role for role in asked if role not in agreed]
+        missing = unfilled(asked, counting(before, need, str(event["at"]))) if asked else ()
         if missing:
             raise NotVerified(f"the run {did} without the approval of {', '.join(missing)}")
     if not asked:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from backcast.model.document import Document
-from backcast.model.need import ApprovalNeed
+from backcast.model.need import ApprovalNeed, unfilled
 from backcast.model.run import Event
 
 GIVEN = "approval.given"
@@ -105,7 +105,7 @@ def approvals(
     lapsed = [each for each in relevant if not holds(each)]
     relevant = [each for each in relevant if each not in lapsed]
     valid = [each for each in relevant if now is None or (each.expires_at is not None and now < each.expires_at)]
-    missing = tuple(role for role in need.roles if not any(each.role == role for each in valid))
+    missing = unfilled(need.roles, [each.role for each in valid])
     complete_at = max((each.at for each in valid), default=None)
     within = need.within_seconds
     return Approvals(

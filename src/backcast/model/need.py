@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from backcast.model.document import Document, later
@@ -32,7 +32,7 @@ class ApprovalNeed(Document):
     """Who must agree, who is told by when, and how long an approval counts."""
 
     roles: tuple[str, ...]
-    """Each is filled by another person."""
+    """Each is filled by another person; a role that is here twice by two."""
     notify: tuple[str, ...] = ()
     within_seconds: int | None = None
     expires_seconds: int
@@ -43,13 +43,26 @@ class ApprovalNeed(Document):
     reach: Reach
 
 
+def together(asked: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Every role, as often as any of them asks for it."""
+    found: list[str] = []
+    for roles in asked:
+        found += [role for place, role in enumerate(roles, 1) if roles[:place].count(role) > found.count(role)]
+    return tuple(found)
+
+
+def unfilled(needed: Sequence[str], filled: Sequence[str]) -> tuple[str, ...]:
+    """What is still missing. A role that is needed twice is missing once when one person has filled it."""
+    return tuple(role for place, role in enumerate(needed, 1) if needed[:place].count(role) > filled.count(role))
+
+
 def stricter(one: ApprovalNeed | None, other: ApprovalNeed | None) -> ApprovalNeed | None:
     """What both ask for together: a policy that was changed after the plan can add to it and take nothing away."""
     if one is None or other is None:
         return one or other
     within = [each.within_seconds for each in (one, other) if each.within_seconds is not None]
     return ApprovalNeed(
-        roles=tuple(dict.fromkeys((*one.roles, *other.roles))),
+        roles=together((one.roles, other.roles)),
         notify=tuple(dict.fromkeys((*one.notify, *other.notify))),
         within_seconds=min(within, default=None),
         expires_seconds=min(one.expires_seconds, other.expires_seconds),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import Field
 
 from backcast.model.document import Document, later, sha256
 from backcast.model.manifest import Manifest
-from backcast.model.need import ApprovalNeed, Budget, Prices, Reach
+from backcast.model.need import ApprovalNeed, Budget, Prices, Reach, together
 from backcast.model.request import Kind
 from backcast.model.table import PublishMode
 
@@ -66,7 +65,7 @@ class Rule(Document):
 
     when: Condition = Condition()
     needs: tuple[str, ...] = ()
-    """Roles, each to be filled by another person."""
+    """Roles, each to be filled by another person; one that is named twice by two."""
     notify: tuple[str, ...] = ()
     within_seconds: int | None = None
     """They are told at the latest so long after the approval is complete."""
@@ -140,8 +139,8 @@ def need_under(policy: Policy, reach: Reach, planned_by: tuple[str, ...]) -> App
     """What the policy asks of a run that reaches so far: of every rule that matches, not only of the first."""
     rules = [rule for rule in policy.matrix if rule.when.holds(reach)]
     return ApprovalNeed(
-        roles=_once(role for rule in rules for role in rule.needs),
-        notify=_once(name for rule in rules for name in rule.notify),
+        roles=together(rule.needs for rule in rules),
+        notify=tuple(dict.fromkeys(name for rule in rules for name in rule.notify)),
         within_seconds=min((each.within_seconds for each in rules if each.within_seconds is not None), default=None),
         expires_seconds=policy.expires_seconds,
         confirm=any(rule.confirm for rule in rules),
@@ -172,7 +171,3 @@ def days_in(manifest: Manifest) -> float | None:
         return None
     length = sum((each.end - each.start).total_seconds() for each in windows) / _DAY
     return float(round(length)) if abs(length - round(length)) <= _CLOCKS_MOVE else length
-
-
-def _once(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))

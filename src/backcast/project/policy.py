@@ -62,6 +62,9 @@ def _unknown_roles(tree: Tree, config: PolicyConfig | None) -> list[Problem]:
                 text = f"no role is called {role!r}{suggestion(role, roles)}"
                 text += "" if config.matrix is not None else "; the default matrix needs it"
                 found.append(Problem(tree.place(path), path, text))
+            elif rule.needs[: place + 1].count(role) > len(set(roles[role])):
+                text = f"{role!r} is needed {rule.needs.count(role)} times, each time of another person, and roles"
+                found.append(Problem(tree.place(path), path, f"{text} names {len(set(roles[role]))}"))
     for place, role in enumerate(config.review):
         if role not in roles:
             path = ("review", place)

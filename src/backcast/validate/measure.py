@@ -96,6 +96,8 @@ class Versions:
     """Whether digests of the rows are wanted, too."""
     live: str | None = None
     """What readers see, if that is judged: rows beside those judged are of this version, and not of the base."""
+    replaced: Predicate | None = None
+    """Of a canary: what its whole run will replace. No row of that is one beside those judged."""
 
 
 def judging_of(
@@ -113,7 +115,7 @@ def judging_of(
             help=helped,
             rows=target.read(judged, scope),
             base=lambda: target.read(base, scope),
-            outside=lambda: helped.engine.beside(target.read(around, EVERYTHING), scope),
+            outside=lambda: helped.engine.beside(target.read(around, EVERYTHING), versions.replaced or scope),
             parts={chunk.id: chunk.predicate for chunk in manifest.chunks},
             digests=versions.digests,
             proven=lambda claims: target.proven(judged, scope, claims),

@@ -56,6 +56,8 @@ class Validation:
     """Chunks that are computed a second time."""
     whole: bool = True
     """False of a canary: offsets of a log add up over all chunks only, so nothing is said about them."""
+    replaced: Predicate | None = None
+    """Of a canary: what its whole run will replace."""
 
 
 def validate(validation: Validation) -> Verdict:
@@ -107,7 +109,7 @@ def _measured(validation: Validation, net: NetChange) -> Measured:
     if not is_asked(manifest):
         return Measured(None, ())
     digests = validation.read_back or manifest.scope.exact
-    versions = Versions(validation.target, stage.base, validation.staged, net, digests)
+    versions = Versions(validation.target, stage.base, validation.staged, net, digests, replaced=validation.replaced)
     inputs = current_inputs(manifest, validation.amended)
     return measure(judging_of(validation.run_id, manifest, inputs, validation.help, versions))
 

@@ -202,7 +202,7 @@ def _refuse_own(need: ApprovalNeed, person: Person, run: Run) -> None:
 
 def _refuse_twice(person: Person, role: str, found: Approvals) -> None:
     before = found.of(person)
-    if before is None or before.role == role:
+    if before is None or (before.role == role and (before.by == person.name or role not in found.missing)):
         return
     one = f"{before.by} has approved it as {before.role}"
     if before.by != person.name:
