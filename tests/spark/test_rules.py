@@ -352,7 +352,9 @@ def test_columns_of_a_query_may_hold_masked_values_under_another_name(spark: Spa
 
 
 def test_rows_are_counted_as_far_as_a_rule_is_about_them(spark: SparkSession) -> None:
-    assert SparkRules().counted(frame(spark), rule("rows", input="events", where="id > 2")) == 2
+    asked = rule("rows", input="events", where="id > 2")
+    assert SparkRules().counted(frame(spark), {"": EVERYTHING}, asked) == {"": 2}
+    assert SparkRules().counted(frame(spark), PARTS, asked) == {"mon": 0, "tue": 2}
 
 
 def test_data_that_a_condition_cannot_read_is_told_and_not_raised_as_a_failure_of_spark(spark: SparkSession) -> None:

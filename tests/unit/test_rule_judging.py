@@ -166,6 +166,14 @@ def test_a_rule_has_the_layer_of_what_it_compares_with() -> None:
     assert not judge(rule, Facts({"": {"rows": 102, "source": 100}})).passed
 
 
+def test_a_lost_day_is_found_behind_one_that_is_doubled() -> None:
+    rule = Rule(kind=RuleKind.ROWS, name="r", input="events", per=Per.PARTITION)
+    result = judge(rule, Facts({"d1": {"rows": 0, "source": 5}, "d2": {"rows": 10, "source": 5}}))
+    assert (result.passed, [each.chunk for each in result.partitions]) == (False, ["d1", "d2"])
+    assert result.detail == "not in 2 of 2 partitions, first d1: 0 rows, input events has 5, 0% may differ"
+    assert result.numbers == {"rows": 10, "source": 10}
+
+
 def buckets(**rows: int) -> dict[int | None, Bucket]:
     return {ord(name): Bucket(number, name) for name, number in rows.items()}
 

@@ -84,7 +84,7 @@ CASES = [
     ("rules: [{range: {column: a, mni: 1}}]", "rules[0].range.mni", "unknown key; did you mean min?"),
     ("rules: [{range: {column: a, min: 1, severity: stop}}]", "rules[0].range.severity",
      "expected one of block, warn, got 'stop'"),
-    ("rules: [{rows: {input: events, per: partition}}]", "rules[0].rows.per", "unknown key"),
+    ("rules: [{rows: {input: events, per: day}}]", "rules[0].rows.per", "expected one of scope, partition, got 'day'"),
     ("rules: [{fresh: {column: a, within: soon}}]", "rules[0].fresh.within",
      "'soon' is not a duration; write for example 90s, 30m, 12h, 7d or 2w"),
     ("rules: [{sum: {column: a}}]", "rules[0].sum.tolerance", "required, and missing"),

@@ -123,8 +123,8 @@ class RuleEngine(Protocol):
         theirs: everything else is masked, too.
         """
 
-    def counted(self, rows: DataFrame, rule: Rule) -> int:
-        """How many rows the rule is about."""
+    def counted(self, rows: DataFrame, parts: Mapping[str, Predicate], rule: Rule) -> dict[str, int]:
+        """How many rows the rule is about, by part; in one job. All rows are of one part when there is only one."""
 
     def beside(self, rows: DataFrame, scope: Predicate) -> DataFrame:
         """The rows that the scope does not hold."""

@@ -153,7 +153,7 @@ class ReferencesRule(RuleByPart):
         return {"columns": self.column, "dataset": self.dataset, "to": self.to, "tolerance": self.tolerance}
 
 
-class RowsRule(RuleOptions):
+class RowsRule(RuleByPart):
     input: Identifier
     tolerance: Share = 0.0
 

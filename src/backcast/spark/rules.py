@@ -96,9 +96,14 @@ class SparkRules:
             shown = failing.limit(_MOST).select(cells).collect() if count else []
         return count, tuple(dict(zip(names, row[_CELLS], strict=True)) for row in shown)
 
-    def counted(self, rows: DataFrame, rule: Rule) -> int:
+    def counted(self, rows: DataFrame, parts: Mapping[str, Predicate], rule: Rule) -> dict[str, int]:
+        asked, names = only(rows, rule), list(parts)
         with _judging():
-            return only(rows, rule).count()
+            if len(names) == 1:
+                return {names[0]: asked.count()}
+            counts = asked.groupBy(part_of(parts, types_of(rows)).alias(PART)).count().collect()
+        found = {row[PART]: row["count"] for row in counts}
+        return {name: found.get(number, 0) for number, name in enumerate(names)}
 
     def beside(self, rows: DataFrame, scope: Predicate) -> DataFrame:
         return rows.where(~F.coalesce(to_column(scope, types_of(rows)), F.lit(False)))
