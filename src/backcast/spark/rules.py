@@ -16,6 +16,7 @@ from backcast.spark.gateway import answered, translate
 from backcast.spark.inspection import items
 from backcast.spark.predicates import quote, to_column
 from backcast.spark.rule_conditions import PART, broken, looked_at, only, part_of, types_of, with_previous
+from backcast.spark.rule_groups import values
 from backcast.spark.rule_joins import doubled_rows, doubles, strangers, texts, unknown_rows
 from backcast.spark.rule_scan import scan
 
@@ -126,7 +127,7 @@ class SparkRules:
                 found.append((rule.name, str(error).strip().splitlines()[0]))
         for metric in metrics:
             try:
-                rows.agg(F.expr(metric.sql).cast("double"))
+                rows.groupBy(*values(metric.by, rows.columns)).agg(F.expr(metric.sql).cast("double"))
             except PySparkException as error:
                 found.append((metric.name, str(error).strip().splitlines()[0]))
         return found
