@@ -103,7 +103,7 @@ HOLD = """
       - mean: {column: sales, tolerance: 0%, per: partition}
       - drift: {column: shop, at_most: 1%}
       - references: {column: shop, dataset: sales, to: shop}
-      - rows: {input: sales, tolerance: 95%}
+      - rows: {input: sales, tolerance: 95%, per: partition}
       - sql: {query: "SELECT * FROM stage WHERE sales <> 20"}
       - sql: "SELECT shop FROM sales GROUP BY shop EXCEPT SELECT shop FROM stage"
       - python: checks:positive
@@ -154,6 +154,10 @@ BREAK = {
     "mean": ("mean: {column: revenue, tolerance: 5%, per: partition}", "not in 4 of 4 partitions, first 2026-01-03"),
     "drift": ("drift: {column: revenue, at_most: 10%}", "of the values of revenue moved, most of all"),
     "rows": ("rows: {input: sales}", "8 rows, input sales has 160, 0% may differ"),
+    "rows by partition": (
+        "rows: {input: sales, per: partition}",
+        "not in 4 of 4 partitions, first 2026-01-03: 2 rows, input sales has 40, 0% may differ",
+    ),
     "references": ("references: {column: sales, dataset: sales, to: quantity}", "8 of 8 rows with sales unknown to"),
     "sql": ("sql: SELECT shop, count(*) AS days FROM stage GROUP BY shop", "4 rows returned"),
     "sql on base": ("sql: SELECT * FROM stage EXCEPT SELECT * FROM base", "8 rows returned"),

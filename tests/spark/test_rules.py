@@ -219,34 +219,6 @@ def test_days_drift_by_partition(spark: SparkSession) -> None:
     assert [each.chunk for each in result.partitions] == ["tue"]
 
 
-def test_metrics_come_by_part_and_of_the_whole_even_if_parts_do_not_add_up(spark: SparkSession) -> None:
-    metrics = [
-        Metric(name="middle", sql="median(id)", falls=0.5),
-        Metric(name="rows", sql="count(*)", falls=0.5, per=Per.PARTITION),
-    ]
-    scan = SparkRules().scan(frame(spark), PARTS, [], metrics)
-    assert scan.whole.metrics["middle"] == 2.5
-    assert [part.metrics["rows"] for part in scan.parts.values()] == [2, 2]
-    # Copies for the whole change neither counts nor digests of the parts.
-    plain = SparkRules().scan(frame(spark), PARTS, [], [])
-    assert [part.digest for part in scan.parts.values()] == [part.digest for part in plain.parts.values()]
-
-
-def test_a_metric_is_asked_of_nothing_but_the_rows_that_it_is_about(spark: SparkSession) -> None:
-    """On Tuesday, and among the rows that break the rule, nobody closed anything: no reason to divide by zero."""
-    share = Metric(name="share", sql="sum(amount) / count_if(status = 'closed')", falls=0.5)
-    scan = SparkRules().scan(frame(spark), PARTS, [rule("range", "amount", minimum="20"), rule("drift", "id")], [share])
-    assert scan.whole.metrics == {"share": 60}
-
-
-def test_a_metric_may_have_the_name_of_a_rule(spark: SparkSession) -> None:
-    asked = rule("range", "amount", minimum="20", name="amount")
-    metric = Metric(name="amount", sql="sum(amount)", falls=0.5, per=Per.PARTITION)
-    scan = SparkRules().scan(frame(spark), PARTS, [asked], [metric])
-    assert judge(asked, Facts(numbers_of(asked, scan))).failing_rows == 1
-    assert [part.metrics["amount"] for part in scan.parts.values()] == [30, 30]
-
-
 @pytest.mark.parametrize("kind", ["sum", "mean"])
 def test_a_sum_that_cannot_be_told_is_not_taken_for_a_smaller_one(spark: SparkSession, kind: str) -> None:
     """Too great for its type, or not a number, in one of the groups that are added up."""
@@ -285,7 +257,7 @@ def jobs(spark: SparkSession, work: Callable[[], object]) -> int:
 
 def test_every_rule_that_can_be_told_row_by_row_is_one_job(spark: SparkSession) -> None:
     assert {each.kind for each in EVERY_SCANNED} == set(RuleKind) - OWN_JOB - {RuleKind.ROWS}
-    rows, metrics = frame(spark), [Metric(name="middle", sql="median(id)", falls=0.5)]
+    rows, metrics = frame(spark), [Metric(name="m", sql="median(id)", falls=0.5, by=by) for by in ((), ("status",))]
     engine = SparkRules()
     assert jobs(spark, lambda: engine.scan(rows, PARTS, EVERY_SCANNED, metrics)) == 1
     # Of a join, one more hands the keys of one side to every task.
@@ -352,7 +324,9 @@ def test_columns_of_a_query_may_hold_masked_values_under_another_name(spark: Spa
 
 
 def test_rows_are_counted_as_far_as_a_rule_is_about_them(spark: SparkSession) -> None:
-    assert SparkRules().counted(frame(spark), rule("rows", input="events", where="id > 2")) == 2
+    asked = rule("rows", input="events", where="id > 2")
+    assert SparkRules().counted(frame(spark), {"": EVERYTHING}, asked) == {"": 2}
+    assert SparkRules().counted(frame(spark), PARTS, asked) == {"mon": 0, "tue": 2}
 
 
 def test_data_that_a_condition_cannot_read_is_told_and_not_raised_as_a_failure_of_spark(spark: SparkSession) -> None:
@@ -376,8 +350,3 @@ def test_a_rule_that_cannot_be_asked_is_told_before_a_run(spark: SparkSession, a
     (found,) = SparkRules().problems(frame(spark), [asked, *EVERY_SCANNED], [Metric(name="m", sql="count_if(id > 1)")])
     assert found[0] == asked.name
     assert says in found[1]
-
-
-def test_a_metric_must_be_one_number_of_many_rows(spark: SparkSession) -> None:
-    found = SparkRules().problems(frame(spark), [], [Metric(name="m", sql="id + 1"), Metric(name="n", sql="sum(")])
-    assert [name for name, _ in found] == ["m", "n"]

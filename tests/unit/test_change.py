@@ -53,6 +53,7 @@ def test_digests_that_gates_asked_for_say_which_chunks_have_other_rows() -> None
     found = change_of(planned(), NET, WRITTEN, before, after)
     assert found is not None
     assert [each.same for each in found.chunks] == [True, True, False]
+    assert found.chunks[2].digests == (EMPTY, after["2025-01-03"])
     assert found.sentence() == "30 rows became 60, with other rows in 1 of 3 chunks"
 
 

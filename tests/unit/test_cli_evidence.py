@@ -82,6 +82,15 @@ def test_what_is_not_signed_or_not_checked_is_said_loudly(run_id: str, capsys: p
     assert "SIGNATURE NOT CHECKED" in out
 
 
+def test_that_nobody_compared_rows_is_said_with_the_command_that_does(
+    run_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = typed(f"evidence {run_id} --out bundle.zip", capsys)
+    told = " ".join(out.split())
+    assert "changed nobody compared the rows of the whole run" in told
+    assert f"counts only: backcast diff {run_id} tells columns and rows" in told
+
+
 def test_a_bundle_of_another_key_names_the_key_it_was_signed_with(
     run_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

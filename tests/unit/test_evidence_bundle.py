@@ -168,6 +168,7 @@ def test_whoever_holds_a_key_cannot_make_contradictions_pass(evidence: Evidence)
         (forged(run_json=canonical({**run, "state": "published"})), "another state"),
         (forged(run_json=canonical({**run, "table": "lake.db.other"})), "another table"),
         (forged(notes_json=b"[]"), "notes.json"),
+        (forged(change_json=contents(evidence)["change.json"].replace(b'"staged":"', b'"staged":"7')), "change.json"),
         (forged(approvals_json=canonical([evidence.events[0].as_json()])), "approvals.json"),
         (forged(verdicts_json=b"[]"), "verdicts.json"),
         (forged(code_json=contents(evidence)["code.json"].replace(b"4.0.5", b"4.0.4")), "other code"),

@@ -203,6 +203,14 @@ def test_files_that_the_transform_reads_by_itself_are_a_risk_and_tables_block() 
     assert codes(pinning_findings(loose, [pin(version=None)])) == {}
 
 
+def test_rows_of_an_input_that_is_read_whole_are_counted_for_the_scope_alone() -> None:
+    counts = Rule(kind=RuleKind.ROWS, name="r", input=pin().name, per=Per.PARTITION)
+    for whole, per in ((True, Per.PARTITION), (True, Per.SCOPE), (False, Per.PARTITION)):
+        settings = Settings(rules=(counts.model_copy(update={"per": per}),))
+        found = codes(rule_findings(settings, MANIFEST.target.identity.columns, [pin(windowed=not whole)]))
+        assert found == ({"rules.no-time": Severity.BLOCK} if whole and per is Per.PARTITION else {})
+
+
 def test_keep_needs_a_key() -> None:
     settings = Settings(live_policy=LivePolicy.KEEP)
     assert codes(policy_findings(settings, MANIFEST.scope)) == {"policy.keep-needs-key": Severity.BLOCK}

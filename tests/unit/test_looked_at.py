@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from backcast.attest.archive import unpacked
+from backcast.attest.bundle import bundle
 from backcast.attest.explain import explain, window_of
 from backcast.attest.step import attest
 from backcast.cli.render.explain import render_explanation
 from backcast.model.approval import GIVEN, Person, as_data
+from backcast.model.change import ChunkChange, StageChange
 from backcast.model.explanation import Touch
 from backcast.model.layer import Consequence, Layer
 from backcast.model.manifest import Manifest
@@ -126,9 +130,24 @@ def test_the_diff_of_a_canary_is_not_told_as_that_of_the_run(store: SqlStore) ->
     assert "3 added." not in told
 
 
+def test_every_bundle_tells_what_the_verdict_counted_and_where_the_rest_is(store: SqlStore) -> None:
+    run = published_run(store)
+    counted = StageChange(before=890, after=900, chunks=(ChunkChange(chunk="2025-01-01", before=890, after=900),))
+    store.runs.save_verdict(sample_verdict(run.run_id).model_copy(update={"change": counted}))
+
+    def told() -> tuple[str, int, str]:
+        found = json.loads(unpacked(bundle(attest(store.runs, run.run_id)))["change.json"])
+        return found["looked_at"], found["change"]["chunks"][0]["before"], found["columns_and_rows"]
+
+    assert told() == ("counts only", 890, f"backcast diff {run.run_id}")
+    looked(store, run, STAGED, "30 added", *(part(f"2025-01-0{day}", 290, 300) for day in (1, 2, 3)), added=30)
+    assert told() == ("counts only", 890, "diff.json")
+
+
 def test_that_nobody_looked_is_said(store: SqlStore) -> None:
     run = published_run(store)
     told = "nobody compared the rows of the whole run"
     assert told.capitalize() in page(store, run)
+    assert f"counts only: `backcast diff {run.run_id}`" in page(store, run)
     found = explain(store.runs, "orders", "2025-01", window_of("2025-01", "UTC"), "UTC")
     assert told in " ".join(shown(render_explanation(found)).split())

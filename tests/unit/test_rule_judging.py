@@ -14,7 +14,7 @@ from backcast.model.layer import Consequence, Layer
 from backcast.model.rule import Gates, Metric, Per, Rule, RuleKind, RuleResult
 from backcast.model.scope import EVERYTHING, ValueClause
 from backcast.model.verdict import Check, Outcome, outcome_of
-from backcast.ports.rules import Bucket, Part, Scan
+from backcast.ports.rules import Bucket, Group, Part, Scan
 from backcast.testing.samples import sample_manifest
 from backcast.validate.drift import distance
 from backcast.validate.gates import changed_parts, judge_gates
@@ -85,6 +85,41 @@ def test_a_metric_of_each_partition_names_those_that_moved() -> None:
     gates = Gates(metrics=(Metric(name="m", sql="count(*)", falls=0.5, per=Per.PARTITION),))
     (result,) = judge_gates(gates, parts(10, 4, 10), parts(10, 10, 10), None)
     assert (result.passed, result.failing_partitions, [each.chunk for each in result.partitions]) == (False, 1, ["d1"])
+
+
+def grouped(per: Per = Per.SCOPE, **values: float) -> Scan:
+    """A metric `m` of groups of rows: of the scope, or of a part `d0`."""
+    groups = {"m": {ord(name[0]): Group(name, value) for name, value in values.items()}}
+    if per is Per.SCOPE:
+        return Scan({"d0": Part(Digest(rows=1))}, Part(groups=groups))
+    return Scan({"d0": Part(Digest(rows=1), groups=groups)})
+
+
+@pytest.mark.parametrize("per", Per)
+def test_groups_that_moved_are_told_and_the_worst_is_named(per: Per) -> None:
+    """The sum of all has not moved. A group that is gone, or that is new, was or is nothing."""
+    gates = Gates(metrics=(Metric(name="m", sql="count(*)", by=("jurisdiction",), falls=0.5, rises=0.5, per=per),))
+    base = grouped(per, DE=100, FR=100, GB=100, IT=10)
+    (result,) = judge_gates(gates, grouped(per, DE=160, FR=130, GB=10, ES=10), base, None, ("amount",))
+    prefix = "" if per is Per.SCOPE else "d0, "
+    assert (result.passed, result.failing_partitions) == (False, 4)
+    assert [each.group for each in result.partitions] == ["ES", "IT", "GB", "DE"]
+    assert result.detail == f"in 4 of 5 groups, worst {prefix}ES: 0 became 10, a rise of 50% or more needs a look"
+    assert result.partitions[2].numbers == {"base": 100, "stage": 10}
+    (fine,) = judge_gates(gates, grouped(per, DE=110, FR=90, GB=100, IT=10), base, None)
+    assert (fine.passed, fine.detail) == (True, "in each of 4 groups")
+    # What a row has in common with others is a value of its column.
+    (masked,) = judge_gates(gates, grouped(per, DE=160), base, None, ("jurisdiction",))
+    assert {each.group for each in masked.partitions} == {"***"}
+    # The first fill has nothing to be compared with.
+    assert tripped(gates, grouped(per, DE=160), grouped(per)) == {"metric m": False}
+
+
+def test_more_groups_than_anybody_could_look_at_need_a_look() -> None:
+    gates = Gates(metrics=(Metric(name="m", sql="count(*)", by=("id",), falls=0.5),))
+    many = Scan({"d0": Part(Digest(rows=1))}, crowded=frozenset({"m"}))
+    (result,) = judge_gates(gates, grouped(DE=1), many, None)
+    assert (result.passed, result.detail) == (False, "more than 10,000 groups of id, which nobody could look at")
 
 
 def check(consequence: Consequence) -> Check:
@@ -164,6 +199,14 @@ def test_a_rule_has_the_layer_of_what_it_compares_with() -> None:
     assert (result.passed, result.layer) == (True, Layer.RECONCILIATION)
     assert not judge(rule, Facts({"": {"rows": 98, "source": 100}})).passed
     assert not judge(rule, Facts({"": {"rows": 102, "source": 100}})).passed
+
+
+def test_a_lost_day_is_found_behind_one_that_is_doubled() -> None:
+    rule = Rule(kind=RuleKind.ROWS, name="r", input="events", per=Per.PARTITION)
+    result = judge(rule, Facts({"d1": {"rows": 0, "source": 5}, "d2": {"rows": 10, "source": 5}}))
+    assert (result.passed, [each.chunk for each in result.partitions]) == (False, ["d1", "d2"])
+    assert result.detail == "not in 2 of 2 partitions, first d1: 0 rows, input events has 5, 0% may differ"
+    assert result.numbers == {"rows": 10, "source": 10}
 
 
 def buckets(**rows: int) -> dict[int | None, Bucket]:

@@ -27,6 +27,7 @@ def verdict(*results: RuleResult) -> Verdict:
 def test_what_failed_comes_first_by_gravity_with_rows_and_partitions() -> None:
     rows = ({"id": "1", "email": "***"}, {"id": "2", "email": None})
     parts = tuple(PartResult(chunk=f"2026-01-0{day}", numbers={"failing": day}) for day in range(1, 7))
+    groups = tuple(PartResult(chunk="", group=f"{name}, open", numbers={"base": 9, "stage": 1}) for name in "ABCDEF")
     page = shown(
         render_verdict(
             verdict(
@@ -34,6 +35,7 @@ def test_what_failed_comes_first_by_gravity_with_rows_and_partitions() -> None:
                 result("looked at", Consequence.REVIEW, layer=Layer.REASONABLENESS),
                 result("amounts", Consequence.BLOCK, failing_rows=9, samples=rows),
                 result("by day", Consequence.BLOCK, failing_partitions=6, partitions=parts),
+                result("by group", Consequence.WARN, failing_partitions=6, partitions=groups),
                 result("fine", Consequence.BLOCK, passed=True, detail="9 rows"),
             )
         ),
@@ -41,14 +43,14 @@ def test_what_failed_comes_first_by_gravity_with_rows_and_partitions() -> None:
     )
     lines = [line.strip() for line in page.splitlines()]
     assert lines[0] == "r  rejected"
-    assert "2 checks failed, 1 needs a look, 1 warning" in lines
+    assert "2 checks failed, 1 needs a look, 2 warnings" in lines
     order = [lines.index(line) for line in lines if line.startswith(("✗", "?", "!"))]
-    assert [lines[at].split()[0] for at in order] == ["✗", "✗", "?", "!"]
+    assert [lines[at].split()[0] for at in order] == ["✗", "✗", "?", "!", "!"]
     assert "row  id=1  email=***" in lines
     assert "row  id=2  email=null" in lines
     assert "and 7 more rows" in lines
     assert "2026-01-05: failing 5" in lines
-    assert "and 1 more partition" in lines
+    assert {"and 1 more partition", "and 1 more group", "A, open: base 9, stage 1"} <= set(lines)
     assert lines.index("Technical") < lines.index("Quality") < lines.index("✓  fine  9 rows")
 
 

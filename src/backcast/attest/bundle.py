@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from backcast.attest.archive import packed
+from backcast.attest.changes import changes
 from backcast.attest.envelope import sealed
 from backcast.attest.instructions import INSTRUCTIONS
 from backcast.attest.keys import SigningKey
@@ -54,6 +55,8 @@ def contents(evidence: Evidence) -> dict[str, bytes]:
         "timings.json": canonical(_timings(evidence)),
         "openlineage.json": canonical(run_events(evidence)),
     }
+    if (told := changes(evidence)) is not None:
+        files["change.json"] = canonical(told)
     for name, belongs in EXTRACTS.items():
         found = [event for event in events if belongs(event.name)]
         if found or name == "approvals.json":

@@ -195,6 +195,7 @@ def _documents(record: Record) -> str:
         bound += 1
     if newest:
         raise NotVerified(f"publication {min(newest)} is missing")
+    _change(record)
     return f"{many(bound, 'document')} of verdicts and publications bound by the history"
 
 
@@ -243,6 +244,16 @@ def _object(value: Any) -> _Document:
     if not isinstance(value, dict):
         raise NotVerified("a document of the bundle is no object")
     return value
+
+
+def _change(record: Record) -> None:
+    """What changed is told as the newest verdict has it. A bundle of an earlier release does not tell it apart."""
+    if "change.json" not in record.files:
+        return
+    told, verdicts = _object(json.loads(record.files["change.json"])), record.several("verdicts.json")
+    newest = verdicts[-1] if verdicts else {}
+    if any(told.get(name) != newest.get(name) for name in ("base", "staged", "change")):
+        raise NotVerified("change.json does not hold what the newest verdict counted")
 
 
 _CHECKS = (_history, _plan, _code, _states, _ledger, _approvals, _extracts, _documents, _published)

@@ -16,7 +16,8 @@ What was asked, who agreed, what ran, what was checked, what was published and w
   verdicts.json       every verdict: checks, rules, numbers; bound to one staged version and one change of files
   publications.json   every publish and undo: versions of the table, files in, files out
   coverage.json       what became of every offset of a topic, if one was read
-  diff.json           summaries of diffs that were recorded
+  change.json         what changed as the newest verdict counted it: rows of both sides, and no column and no row
+  diff.json           summaries of diffs that somebody asked for: columns and rows, too
   notes.json          what people added later
   code.json           code, packages and settings with their digests
   timings.json        how long everything took

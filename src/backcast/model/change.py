@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from backcast.model.document import Document
+from typing import Annotated
+
+from backcast.model.digest import Digest
+from backcast.model.document import Document, later
 from backcast.model.words import many
 
 
@@ -13,6 +16,8 @@ class ChunkChange(Document):
     """Rows in the base and on the stage."""
     same: bool | None = None
     """Whether they are the same rows, by their digests; None where gates did not ask for those of the base."""
+    digests: Annotated[tuple[Digest, Digest] | None, later(None)] = None
+    """Of both sides, where they were compared."""
 
 
 class StageChange(Document):

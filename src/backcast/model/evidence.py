@@ -112,6 +112,10 @@ class Bundle(Document):
     sha256: str
     signed_with: str | None
     """Id of the key; None for a bundle that is not signed."""
+    changed: Annotated[str, later("")] = ""
+    """What the run changed, in a sentence; empty before its verdict."""
+    compared: Annotated[bool, later(False)] = False
+    """Whether it tells of columns and rows, because somebody asked for the diff of the whole run."""
 
 
 class Verified(Document):

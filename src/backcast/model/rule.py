@@ -117,6 +117,8 @@ class Metric(Document):
     """From this share of the base's number on."""
     rises: float | None = None
     per: Per = Per.SCOPE
+    by: Annotated[tuple[str, ...], later(())] = ()
+    """Columns, or SQL over them: rows that have these in common are a group, and each group is judged."""
 
 
 class Gates(Document):
@@ -140,10 +142,13 @@ NO_GATES = Gates()
 
 
 class PartResult(Document):
-    """The numbers of one chunk that does not hold a rule."""
+    """The numbers of one chunk, or of one group of rows, that does not hold a rule."""
 
     chunk: str
+    """Empty for a group of the scope."""
     numbers: dict[str, Number]
+    group: Annotated[str, later("")] = ""
+    """The values that its rows have in common."""
 
 
 class RuleResult(Document):
@@ -160,6 +165,7 @@ class RuleResult(Document):
     failing_rows: int | None = None
     """None where rows neither hold nor break it."""
     failing_partitions: int = 0
+    """Chunks, or groups of rows where those are judged."""
     partitions: tuple[PartResult, ...] = ()
     """The first of those that fail."""
     samples: Annotated[tuple[dict[str, str | None], ...], later(())] = ()

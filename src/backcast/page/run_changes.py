@@ -38,7 +38,8 @@ def _counted(evidence: Evidence) -> Html | None:
     if change is not None:
         told = [("rows before", change.before, "quiet"), ("rows now", change.after, "plain")]
     said = evidence.change
-    return section("What changed", tiles(told) if told else None, note=f"{said[0].upper()}{said[1:]}.")
+    note = f"{said[0].upper()}{said[1:]}. These are counts only: `backcast diff {evidence.run.run_id}` tells the rest."
+    return section("What changed", tiles(told) if told else None, note=note)
 
 
 def rows_section(evidence: Evidence) -> Html | None:

@@ -81,7 +81,7 @@ def rules_section(evidence: Evidence) -> Html | None:
         )
         for each in order
     ]
-    head = ("", "rule", "kind", "rows that break it", "partitions", "numbers")
+    head = ("", "rule", "kind", "rows that break it", "partitions or groups", "numbers")
     shown = [_samples(each) for each in order if each.samples]
     return section("Rules and gates", table(head, rows, right=(3, 4)), *shown)
 

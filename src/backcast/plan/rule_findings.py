@@ -71,8 +71,8 @@ def look_at_rules(
 def rule_findings(settings: Settings, columns: tuple[Column, ...], inputs: Iterable[InputPin]) -> list[Finding]:
     """What names, types and the publish mode tell. Pure."""
     types = {column.name: column.type for column in columns}
-    names = [pin.name for pin in inputs]
-    found = [finding for rule in settings.rules for finding in _rule(rule, types, names, settings.publish_mode)]
+    pins = {pin.name: pin for pin in inputs}
+    found = [finding for rule in settings.rules for finding in _rule(rule, types, pins, settings.publish_mode)]
     found += [_unknown("`masked`", name, types) for name in settings.masked if name not in types]
     if settings.gates != NO_GATES and settings.publish_mode is PublishMode.APPEND:
         found.append(
@@ -112,7 +112,7 @@ def _by(names: list[str]) -> str:
     return f"rule {names[0]!r} is asked for" if len(names) == 1 else f"rules {', '.join(names)} are asked for"
 
 
-def _rule(rule: Rule, types: Mapping[str, str], inputs: list[str], mode: PublishMode) -> Iterable[Finding]:
+def _rule(rule: Rule, types: Mapping[str, str], inputs: Mapping[str, InputPin], mode: PublishMode) -> Iterable[Finding]:
     named = [*rule.columns, *rule.by, *rule.order]
     for name in dict.fromkeys(named):
         if name not in types:
@@ -130,6 +130,13 @@ def _rule(rule: Rule, types: Mapping[str, str], inputs: list[str], mode: Publish
             "rules.unknown-input",
             f"rule {rule.name!r}: the pipeline has no input {rule.input!r}",
             f"its inputs are {', '.join(inputs)}",
+        )
+    elif rule.input is not None and rule.per is Per.PARTITION and not inputs[rule.input].windowed:
+        yield block(
+            "rules.no-time",
+            f"rule {rule.name!r} is asked for by partition, and input {rule.input} is read whole: none of its rows is "
+            "of one partition",
+            "say `per: scope`, or count with a `sql` rule",
         )
     if rule.kind in AGAINST_BASE and mode is PublishMode.APPEND:
         yield block(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from backcast.model.coverage import Coverage
     from backcast.model.manifest import InputPin
     from backcast.model.request import Request
+    from backcast.model.scope import Predicate
     from backcast.model.table import TableIdentity
     from backcast.model.time import Interval
 
@@ -85,6 +86,9 @@ class Input(Protocol):
 
     def read(self, pin: InputPin, windows: Mapping[str, Interval]) -> Reading:
         """Exactly the rows that were pinned for these chunks."""
+
+    def placed(self, pin: InputPin, windows: Mapping[str, Interval]) -> Mapping[str, Predicate] | None:
+        """Which of these rows each chunk has for its own, by their time; None when no time of theirs says so."""
 
 
 class SharedLog(Input, Protocol):

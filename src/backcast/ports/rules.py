@@ -31,6 +31,18 @@ class Bucket:
     label: str
 
 
+MOST_GROUPS = 10_000
+"""Of one metric, in all parts together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A metric of the rows that have some values in common."""
+
+    label: str
+    value: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What was measured on one part of the rows."""
@@ -42,6 +54,8 @@ class Part:
     """Of drift rules: by number of the bucket, None for nulls. Numbers are in the order of the values if `ordered`."""
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     """By name, as they were measured; None where there was nothing to measure."""
+    groups: Mapping[str, Mapping[int, Group]] = field(default_factory=dict)
+    """Of metrics that ask for groups: by number of the group, which is the same on stage and base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,8 @@ class Scan:
     """Metrics and buckets of the scope."""
     ordered: frozenset[str] = frozenset()
     """Drift rules over numbers and times."""
+    crowded: frozenset[str] = frozenset()
+    """Metrics with more groups than `MOST_GROUPS`; some of these are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +139,8 @@ class RuleEngine(Protocol):
         theirs: everything else is masked, too.
         """
 
-    def counted(self, rows: DataFrame, rule: Rule) -> int:
-        """How many rows the rule is about."""
+    def counted(self, rows: DataFrame, parts: Mapping[str, Predicate], rule: Rule) -> dict[str, int]:
+        """How many rows the rule is about, by part; in one job. All rows are of one part when there is only one."""
 
     def beside(self, rows: DataFrame, scope: Predicate) -> DataFrame:
         """The rows that the scope does not hold."""

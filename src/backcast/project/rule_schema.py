@@ -153,7 +153,7 @@ class ReferencesRule(RuleByPart):
         return {"columns": self.column, "dataset": self.dataset, "to": self.to, "tolerance": self.tolerance}
 
 
-class RowsRule(RuleOptions):
+class RowsRule(RuleByPart):
     input: Identifier
     tolerance: Share = 0.0
 
@@ -273,9 +273,10 @@ class RuleEntry(Document):
 
 
 class MetricConfig(Document):
-    """A SQL aggregate over the scope's rows, and the move at which a person must look."""
+    """A SQL aggregate over the scope's rows, or over groups of them, and the move at which a person must look."""
 
     sql: Text
+    by: Annotated[tuple[Text, ...], BeforeValidator(_list)] = ()
     falls: Share | None = None
     rises: Move | None = None
     per: Per = Per.SCOPE

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from backcast.errors import Drifted
 from backcast.model.inputs import input_predicate, survival
 from backcast.model.manifest import InputPin
-from backcast.model.pipeline import InputSpec
+from backcast.model.pipeline import Dataset, InputSpec
+from backcast.model.scope import Predicate, during
 from backcast.model.table import TableIdentity
 from backcast.model.time import Interval
 from backcast.ports import Reading, Source
@@ -59,3 +60,9 @@ class TableInput:
 
     def read(self, pin: InputPin, windows: Mapping[str, Interval]) -> Reading:
         return Reading(self.table.read(pin.version, input_predicate(self.spec, windows)))
+
+    def placed(self, pin: InputPin, windows: Mapping[str, Interval]) -> Mapping[str, Predicate] | None:
+        dataset = self.spec.dataset
+        if not pin.windowed or not isinstance(dataset, Dataset):
+            return None
+        return {name: during((dataset.time,), (window,)) for name, window in windows.items()}

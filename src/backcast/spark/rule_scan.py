@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from backcast.model.digest import EMPTY
 from backcast.model.rule import BY_ROW, Metric, Per, Rule, RuleKind
-from backcast.ports.rules import Bucket, Part, Scan
+from backcast.ports.rules import MOST_GROUPS, Bucket, Group, Part, Scan
 from backcast.spark.digest import ROWS, digest_columns, digest_of_row
 from backcast.spark.predicates import quote
 from backcast.spark.rule_conditions import (
@@ -32,6 +32,7 @@ from backcast.spark.rule_conditions import (
     where_sql,
     with_previous,
 )
+from backcast.spark.rule_groups import at_most, group_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -73,6 +74,21 @@ class _Asked:
     def drifts(self) -> list[tuple[int, Rule]]:
         found = (rule for rule in self.rules if rule.kind is RuleKind.DRIFT)
         return list(enumerate(found, start=_FIRST_DRIFT))
+
+    @property
+    def first_group(self) -> int:
+        return _FIRST_DRIFT + len(self.drifts())
+
+    def grouped(self) -> dict[tuple[Per, tuple[str, ...]], int]:
+        """Each way in which metrics group rows, with the number of the copy for it."""
+        ways = dict.fromkeys((metric.per, metric.by) for metric in self.metrics if metric.by)
+        return {way: number for number, way in enumerate(ways, start=self.first_group)}
+
+    def copy_of(self, metric: Metric) -> int:
+        """Which copy of each row the metric is about."""
+        if metric.by:
+            return self.grouped()[metric.per, metric.by]
+        return _BY_PART if metric.per is Per.PARTITION else _WHOLE
 
     def masks(self) -> list[str]:
         """The bits of a row as SQL, sixty to a number. Copies of a row have none: they are counted otherwise."""
@@ -134,15 +150,16 @@ def scan(
         masks = [f"CASE WHEN {_COPY} = {_OWN} THEN {mask} END" for mask in masks]
     counted = digest_columns(rows.schema) if digests else [F.count(F.lit(1)).alias(ROWS)]
     more = [F.min(_LABEL).alias(_LABEL)] if len(copies) > 1 else []
-    more += [_metric(each).alias(f"m{number}") for number, each in enumerate(metrics)]
+    more += [_metric(each, asked.copy_of(each)).alias(f"m{number}") for number, each in enumerate(metrics)]
     grouped = numbered.groupBy(*keys, *(F.expr(mask).alias(f"{_MASK}_{at}") for at, mask in enumerate(masks)))
-    found = grouped.agg(*counted, *asked.aggregates(), *more).collect()
-    return _read(found, list(parts), asked, digests=digests)
+    told = grouped.agg(*counted, *asked.aggregates(), *more)
+    if asked.grouped():
+        told = at_most(told, _COPY, _BUCKET, asked.first_group)
+    return _read(told.collect(), list(parts), asked, digests=digests)
 
 
-def _metric(metric: Metric) -> Column:
+def _metric(metric: Metric, own: int) -> Column:
     """Only of the rows that it is about: a share can be without a denominator in any other group of them."""
-    own = _BY_PART if metric.per is Per.PARTITION else _WHOLE
     return F.when(F.col(_COPY) == own, F.expr(metric.sql).cast("double"))
 
 
@@ -155,6 +172,7 @@ def _read(found: list[Row], names: list[str], asked: _Asked, *, digests: bool) -
     }
     buckets: dict[str, dict[str, dict[int | None, Bucket]]] = {name: {} for name in ("", *names)}
     metrics: dict[str, dict[str, float | None]] = {name: {} for name in ("", *names)}
+    groups: dict[str, dict[str, dict[int, Group]]] = {name: {} for name in ("", *names)}
     for row in found:
         copy = row[_COPY] if copied else _OWN
         if copy is None or row[PART] is None:
@@ -165,12 +183,23 @@ def _read(found: list[Row], names: list[str], asked: _Asked, *, digests: bool) -
             for rule, own in asked.numbers(row).items():
                 numbers[name][rule] = _joined(numbers[name][rule], own)
         elif copy in (_BY_PART, _WHOLE):
-            metrics[name] = {each.name: row[f"m{number}"] for number, each in enumerate(asked.metrics)}
+            metrics[name] = {each.name: row[f"m{number}"] for number, each in enumerate(asked.metrics) if not each.by}
+        elif copy >= asked.first_group:
+            for number, each in enumerate(asked.metrics):
+                if asked.copy_of(each) == copy:
+                    own_groups = groups[name].setdefault(each.name, {})
+                    own_groups[row[_BUCKET]] = Group(row[_LABEL], row[f"m{number}"])
         else:
             buckets[name].setdefault(drifts[copy], {})[row[_BUCKET]] = Bucket(row[ROWS], row[_LABEL] or "")
     ordered = {rule.name for _, rule in asked.drifts() if _is_ordered(asked.types[rule.column])}
-    made = {name: Part(digest.get(name, EMPTY), each, buckets[name], metrics[name]) for name, each in numbers.items()}
-    return Scan({name: made[name] for name in names}, made[""], frozenset(ordered))
+    made = {
+        name: Part(digest.get(name, EMPTY), each, buckets[name], metrics[name], groups[name])
+        for name, each in numbers.items()
+    }
+    crowded = {
+        each.name for each in asked.metrics if sum(len(own.get(each.name, ())) for own in groups.values()) > MOST_GROUPS
+    }
+    return Scan({name: made[name] for name in names}, made[""], frozenset(ordered), frozenset(crowded))
 
 
 def _joined(one: dict[str, Measure], other: dict[str, Measure]) -> dict[str, Measure]:
@@ -186,7 +215,9 @@ def _joined(one: dict[str, Measure], other: dict[str, Measure]) -> dict[str, Mea
 
 
 def _copies(asked: _Asked) -> list[Column]:
-    """Each row as itself; once more by part, and for the scope, if metrics ask for it; and once for each drift rule."""
+    """Each row as itself; once more by part, and for the scope, if metrics ask for it; and once for each drift rule and
+    each way in which metrics group rows.
+    """
 
     def copy(number: int, part: Column, bucket: Column | None = None, label: Column | None = None) -> Column:
         return F.struct(
@@ -196,7 +227,7 @@ def _copies(asked: _Asked) -> list[Column]:
             (F.lit(None) if label is None else label).cast("string").alias(_LABEL),
         )
 
-    scope, wanted = F.lit(-1), {metric.per for metric in asked.metrics}
+    scope, wanted = F.lit(-1), {metric.per for metric in asked.metrics if not metric.by}
     found = [copy(_OWN, F.col(PART))]
     found += [copy(_BY_PART, F.col(PART))] if Per.PARTITION in wanted else []
     found += [copy(_WHOLE, scope)] if Per.SCOPE in wanted else []
@@ -205,6 +236,8 @@ def _copies(asked: _Asked) -> list[Column]:
         own = copy(number, F.col(PART) if rule.per is Per.PARTITION else scope, bucket, label)
         where = looked_at(rule)
         found.append(own if where is None else F.when(where, own))
+    for (per, by), number in asked.grouped().items():
+        found.append(copy(number, F.col(PART) if per is Per.PARTITION else scope, *group_of(by, asked.types)))
     return found
 
 

@@ -16,6 +16,7 @@ from backcast.spark.gateway import answered, translate
 from backcast.spark.inspection import items
 from backcast.spark.predicates import quote, to_column
 from backcast.spark.rule_conditions import PART, broken, looked_at, only, part_of, types_of, with_previous
+from backcast.spark.rule_groups import values
 from backcast.spark.rule_joins import doubled_rows, doubles, strangers, texts, unknown_rows
 from backcast.spark.rule_scan import scan
 
@@ -96,9 +97,14 @@ class SparkRules:
             shown = failing.limit(_MOST).select(cells).collect() if count else []
         return count, tuple(dict(zip(names, row[_CELLS], strict=True)) for row in shown)
 
-    def counted(self, rows: DataFrame, rule: Rule) -> int:
+    def counted(self, rows: DataFrame, parts: Mapping[str, Predicate], rule: Rule) -> dict[str, int]:
+        asked, names = only(rows, rule), list(parts)
         with _judging():
-            return only(rows, rule).count()
+            if len(names) == 1:
+                return {names[0]: asked.count()}
+            counts = asked.groupBy(part_of(parts, types_of(rows)).alias(PART)).count().collect()
+        found = {row[PART]: row["count"] for row in counts}
+        return {name: found.get(number, 0) for number, name in enumerate(names)}
 
     def beside(self, rows: DataFrame, scope: Predicate) -> DataFrame:
         return rows.where(~F.coalesce(to_column(scope, types_of(rows)), F.lit(False)))
@@ -121,7 +127,7 @@ class SparkRules:
                 found.append((rule.name, str(error).strip().splitlines()[0]))
         for metric in metrics:
             try:
-                rows.agg(F.expr(metric.sql).cast("double"))
+                rows.groupBy(*values(metric.by, rows.columns)).agg(F.expr(metric.sql).cast("double"))
             except PySparkException as error:
                 found.append((metric.name, str(error).strip().splitlines()[0]))
         return found

@@ -25,10 +25,7 @@ def change_of(
     """
     mode, rows = manifest.settings.publish_mode, sum(written.values())
     if mode is PublishMode.REPLACE and before:
-        chunks = tuple(
-            ChunkChange(chunk=name, before=before[name].rows, after=after[name].rows, same=before[name] == after[name])
-            for name in before
-        )
+        chunks = tuple(_compared(name, before[name], after[name]) for name in before)
         return StageChange(before=sum(each.before for each in chunks), after=rows, chunks=chunks)
     if any(file.deletes or not file.rows for file in net.removed):
         return None
@@ -39,6 +36,11 @@ def change_of(
         # Files that a scope cuts hold rows beside it: as many in those that come as in those that go.
         return StageChange(before=max(gone - (come - rows), 0), after=rows)
     return StageChange(before=gone, after=rows, chunks=_by_file(manifest, net, written))
+
+
+def _compared(chunk: str, before: Digest, after: Digest) -> ChunkChange:
+    same = before == after
+    return ChunkChange(chunk=chunk, before=before.rows, after=after.rows, same=same, digests=(before, after))
 
 
 def _by_file(manifest: Manifest, net: NetChange, written: Mapping[str, int]) -> tuple[ChunkChange, ...]:

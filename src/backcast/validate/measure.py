@@ -26,7 +26,7 @@ from backcast.ports import Input, Source, Target
 from backcast.ports.comparing import Comparer, Comparing
 from backcast.ports.rules import Complaint, RuleCode, RuleEngine, RuleFrames, Scan
 from backcast.validate.gates import changed_parts, judge_gates
-from backcast.validate.rules import Facts, added, distances_of, judge, numbers_of
+from backcast.validate.rules import Facts, distances_of, judge, numbers_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -220,18 +220,23 @@ def _scanned(judging: Judging, rule: Rule, scan: Scan, base: Scan | None) -> Rul
     if rule.kind is RuleKind.DRIFT and base is not None:
         return judge(rule, Facts({}, distances=distances_of(rule, scan, base)), masked)
     if rule.kind is RuleKind.ROWS:
-        source = {"source": _input_rows(judging, rule)}
-        return judge(rule, Facts({"": added([*numbers.values(), source])}), masked)
+        sources = _input_rows(judging, rule, tuple(numbers))
+        facts = Facts({name: {**own, "source": sources[name]} for name, own in numbers.items()})
+        return judge(rule, facts, masked)
     before = None if base is None or rule.kind not in AGAINST_BASE else numbers_of(rule, base)
     return judge(rule, Facts(numbers, before, ends=judging.ends()), masked)
 
 
-def _input_rows(judging: Judging, rule: Rule) -> int:
-    """Rows of an input in the scope's own windows that the rule is about, without warm-up, as the run read them."""
+def _input_rows(judging: Judging, rule: Rule, names: tuple[str, ...]) -> dict[str, int]:
+    """Rows of an input in the scope's own windows that the rule is about, without warm-up, as the run read them: by
+    chunk, or under the one name that all rows have.
+    """
     pin = next(each for each in judging.inputs if each.name == rule.input)
     windows = {chunk.id: chunk.window for chunk in judging.manifest.chunks}
-    rows = judging.help.input(pin.name).read(pin, windows).rows
-    return judging.help.engine.counted(rows, rule)
+    source = judging.help.input(pin.name)
+    placed = source.placed(pin, windows) if names == tuple(windows) else None
+    parts = dict.fromkeys(names, EVERYTHING) if placed is None else placed
+    return judging.help.engine.counted(source.read(pin, windows).rows, parts, rule)
 
 
 def _changed_rows(judging: Judging, scan: Scan, base: Scan) -> int | None:

@@ -43,6 +43,8 @@ def evidence(
         bytes=len(archive),
         sha256=sha256(archive),
         signed_with=None if signing is None else signing.public.id,
+        changed=found.change,
+        compared=bool(found.whole_diff),
     )
     screen_of(common).show(written, render_bundle(written))
 

@@ -38,10 +38,18 @@ def render_bundle(written: Bundle) -> RenderableType:
                 ("file", [text(f"{written.file}, {size(written.bytes)}")]),
                 ("sha256", [text((written.sha256, QUIET))]),
                 ("signed", [by]),
+                *([("changed", _changed(written))] if written.changed else []),
             ]
         ),
         command(again),
     )
+
+
+def _changed(written: Bundle) -> list[RenderableType]:
+    told: list[RenderableType] = [text(written.changed)]
+    if not written.compared:
+        told.append(text((f"counts only: backcast diff {written.run_id} tells columns and rows", QUIET)))
+    return told
 
 
 def _not_signed() -> RenderableType:

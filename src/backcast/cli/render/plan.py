@@ -98,7 +98,7 @@ def rule_lines(manifest: Manifest) -> list[RenderableType]:
     rules, gates = manifest.settings.rules, manifest.settings.gates
     warn = [rule.name for rule in rules if rule.severity is Consequence.WARN]
     block = [rule.name for rule in rules if rule.severity is not Consequence.WARN]
-    noticed = [f"metric {each.name}" for each in gates.metrics]
+    noticed = [" by ".join([f"metric {each.name}", *filter(None, [", ".join(each.by)])]) for each in gates.metrics]
     noticed += [
         name.replace("_", " ") for name in ("changed_rows", "changed_partitions") if getattr(gates, name) is not None
     ]

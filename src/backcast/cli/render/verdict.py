@@ -24,7 +24,7 @@ from backcast.cli.render.layout import (
     tick,
 )
 from backcast.cli.render.words import count, moment
-from backcast.model.rule import Number, RuleResult
+from backcast.model.rule import Number, PartResult, RuleResult
 from backcast.model.verdict import Check, Consequence, Layer, Outcome, Review, Verdict
 
 _STYLES = {Outcome.ACCEPTED: GOOD, Outcome.REVIEW: CAREFUL, Outcome.REJECTED: BAD}
@@ -107,18 +107,24 @@ def _failures(failed: tuple[Check, ...], results: dict[str, RuleResult]) -> Rend
 
 def _evidence(result: RuleResult) -> Iterable[RenderableType]:
     """The numbers of partitions that fail, and rows that break the rule; each on one line."""
-    lines = [
-        f"{each.chunk}: {', '.join(f'{name} {_number(value)}' for name, value in each.numbers.items())}"
-        for each in result.partitions[:_PARTITIONS]
-    ]
+    lines = [f"{_place(each)}: {_numbers(each)}" for each in result.partitions[:_PARTITIONS]]
     if result.failing_partitions > len(lines) > 0:
-        lines.append(f"and {count(result.failing_partitions - len(lines), 'more partition')}")
+        noun = "more group" if result.partitions[0].group else "more partition"
+        lines.append(f"and {count(result.failing_partitions - len(lines), noun)}")
     lines += [f"row  {_cells(sample)}" for sample in result.samples[:_SAMPLES]]
     more = (result.failing_rows or 0) - len(result.samples[:_SAMPLES])
     if result.samples and more > 0:
         lines.append(f"and {count(more, 'more row')}")
     for line in lines:
         yield Padding(flexible(text((line, QUIET))), (0, 0, 0, 3), expand=False)
+
+
+def _place(part: PartResult) -> str:
+    return ", ".join(each for each in (part.chunk, part.group) if each)
+
+
+def _numbers(part: PartResult) -> str:
+    return ", ".join(f"{name} {_number(value)}" for name, value in part.numbers.items())
 
 
 def _cells(sample: dict[str, str | None]) -> str:

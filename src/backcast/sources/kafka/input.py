@@ -26,6 +26,7 @@ from backcast.model.log import (
 from backcast.model.manifest import InputPin, Survival
 from backcast.model.pieces import coarse, layers, pieces
 from backcast.model.request import Kind, Request
+from backcast.model.scope import Predicate, during
 from backcast.model.source import KafkaAccess, LogSource
 from backcast.model.table import Column, TableIdentity
 from backcast.model.time import Interval
@@ -243,6 +244,11 @@ class KafkaInput:
         )
         found = job.reading()
         return replace(found, rows=as_archived(found.rows, log.topic_id)) if self.source.to_archive else found
+
+    def placed(self, pin: InputPin, windows: Mapping[str, Interval]) -> Mapping[str, Predicate] | None:
+        if self.source.time is None or not log_of(pin).by_time:
+            return None
+        return {name: during((self.source.time,), (window,)) for name, window in windows.items()}
 
     def _archived(self, log: LogPin) -> Archived | None:
         if log.archive is None or not log.archive.ranges:

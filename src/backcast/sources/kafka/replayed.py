@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from backcast.model.coverage import Coverage
 from backcast.model.log import LogSlice, OffsetRange, Ranges, before, hull
 from backcast.model.manifest import InputPin
+from backcast.model.scope import Predicate
 from backcast.model.table import TableIdentity
 from backcast.model.time import Interval
 from backcast.ports import Reading
@@ -76,6 +77,9 @@ class ReplayedInput:
             return Reading(nothing)
         found = self.topic.read(pin, answering).log
         return Reading(nothing, _Scanned(found.job, (), found.counted) if isinstance(found, LogRows) else found)
+
+    def placed(self, pin: InputPin, windows: Mapping[str, Interval]) -> Mapping[str, Predicate] | None:
+        return self.topic.placed(pin, windows)
 
     def records(self, pin: InputPin) -> DataFrame:
         """Rows of all pinned offsets, whatever their event time, also of those that only the archive has."""
