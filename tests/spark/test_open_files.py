@@ -1,12 +1,15 @@
-"""How many files a task of a big group holds open: each costs megabytes of the executor."""
+"""How many files a job writes, and how many a task of it holds open: each costs megabytes of the executor."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from backcast.model.table import StageWrite
+from backcast.spark.temporarily import temporarily
+from backcast.testing.target_delta import DeltaLab
 from backcast.testing.target_iceberg import IcebergLab
 from backcast.testing.target_moves import days, frame, open_stage, write
 
@@ -55,6 +58,37 @@ def test_rows_that_arrive_together_are_not_shuffled(
     commit = target.write(stage, StageWrite(("1", "2"), 1, days(1, 2), exact=False, together=True), frame)
     assert commit.rows == 2
     assert ("hashpartitioning(day" in _plan_of_newest_write(spark)) is shuffled
+
+
+_BIG = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.files.maxPartitionBytes": "4096",
+}
+"""As with big inputs: Spark makes no task of many small ones, nor reads several files in one."""
+
+
+@pytest.mark.parametrize("table_format", ["iceberg", "delta"])
+def test_tasks_that_have_rows_of_every_partition_write_one_file_for_each(
+    spark: SparkSession, namespace: str, tmp_path: Path, table_format: str
+) -> None:
+    """And rows that lie in one partition each where they are read are not shuffled for that."""
+    table = (IcebergLab(spark, namespace) if table_format == "iceberg" else DeltaLab(spark, tmp_path)).create()
+    table.append(*((number, day, 1.0) for number in range(20) for day in (1, 2)))
+    table.append((20, 1, 1.0), (20, 2, 1.0))
+    target = table.target()
+    stage = open_stage(target)
+    lying = target.read(stage.base, days(1, 2))
+    grouped = lying.groupBy("id", "day").agg({"v": "max"}).withColumnRenamed("max(v)", "v")
+    written = []
+    with temporarily(spark, _BIG):
+        for token, (rows, together) in enumerate([(grouped, True), (lying, False), (lying, True)], 1):
+            asked = StageWrite(("1", "2"), token, days(1, 2), exact=False, together=together)
+            commit = target.write(stage, asked, rows)
+            assert commit.rows == 42
+            written.append(len(commit.added))
+    assert written == [2, 2, 4 if table_format == "delta" else 2], "Iceberg reads small files in one task"
 
 
 def _plan_of_newest_write(spark: SparkSession) -> str:

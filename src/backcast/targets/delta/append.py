@@ -10,7 +10,7 @@ from backcast.model.table import Stage, StageWrite
 from backcast.ports import Turn
 from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
 from backcast.targets.delta.commits import stage_commits
-from backcast.targets.delta.exact import commit_files, newest, retrying, write_files
+from backcast.targets.delta.exact import by_partition, commit_files, newest, retrying, write_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def append_files(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: DataFrame, turn: Turn) -> None:
     """One commit. What goes is looked up on the version that it lands on: also the rows of a stale process."""
-    come = write_files(handle, newest(handle, stage), rows)
+    here = newest(handle, stage)
+    come = write_files(handle, here, by_partition(here, rows) if here.layout.partition_columns else rows)
     faults.point("chunk.before-commit")
     with turn():
         for attempt in retrying():

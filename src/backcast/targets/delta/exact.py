@@ -53,6 +53,13 @@ def stage_now(handle: DeltaHandle, stage: Stage) -> Version:
     return Version(handle, log, handle.jvm.snapshot(log, None), stage.branch)
 
 
+def by_partition(here: Version, rows: DataFrame) -> DataFrame:
+    """Delta brings no rows together by itself, and each task would write a file for each of its partitions."""
+    from pyspark.sql import functions as F
+
+    return rows.hint("rebalance", *(F.col(quote(name)) for name in here.layout.partition_columns))
+
+
 def write_files(handle: DeltaHandle, here: Version, rows: DataFrame) -> list[dict[str, Any]]:
     """The add actions of files that a job wrote, and nobody committed."""
     wanted, have = here.layout.types, dict(rows.dtypes)

@@ -22,7 +22,7 @@ from backcast.spark.delta.fit import committing_problem
 from backcast.spark.delta.handle import DataFile, DeltaHandle, Version
 from backcast.spark.gateway import jvm_errors
 from backcast.spark.predicates import quote
-from backcast.targets.delta.exact import retrying, write_files
+from backcast.targets.delta.exact import by_partition, retrying, write_files
 from backcast.targets.live import BATCH, OFFSETS, live_properties, refuse_repeat
 from backcast.targets.merge import BESIDE, PLACE, incoming, merging_of, planned
 
@@ -148,15 +148,9 @@ def _merge_once(handle: DeltaHandle, write: LiveWrite, asked: StageWrite, held: 
         gone = tuple(files[path] for path in sorted({here.root.canonical(place) for place in plan.places}))
         kept = here.frame(file.add for file in gone) if gone else None
         result = plan.result(kept, tuple(here.layout.types))
-        come = write_files(handle, here, _together(result, here))
+        come = write_files(handle, here, by_partition(here, result))
         version = _land(handle, here, _Landing(write, come, plan.merged.written, gone))
         return LiveCommit(write.batch, str(version), plan.merged.written, write.offsets)
-
-
-def _together(rows: DataFrame, here: Version) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    return rows.hint("rebalance", *(F.col(quote(name)) for name in here.layout.partition_columns))
 
 
 def _there(handle: DeltaHandle, here: Version, asked: StageWrite) -> DataFrame:

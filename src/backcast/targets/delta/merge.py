@@ -12,7 +12,7 @@ from backcast.spark.delta.commit import read_commit
 from backcast.spark.delta.handle import DeltaHandle, Version
 from backcast.spark.predicates import quote, to_column
 from backcast.targets.delta.commits import history
-from backcast.targets.delta.exact import commit_files, newest, write_files
+from backcast.targets.delta.exact import by_partition, commit_files, newest, write_files
 from backcast.targets.merge import (
     BESIDE,
     PLACE,
@@ -46,17 +46,9 @@ def _merge(handle: DeltaHandle, stage: Stage, write: StageWrite, here: Version, 
     if plan.merged.written or gone:
         kept = here.frame(file.add for file in gone) if gone else None
         result = plan.result(kept, tuple(here.layout.types))
-        # Delta brings no rows together by itself, and each task would write a file for each of its partitions.
-        by = [quote(name) for name in here.layout.partition_columns]
-        come = write_files(handle, here, _together(result, by))
+        come = write_files(handle, here, by_partition(here, result))
     faults.point("chunk.before-commit")
     commit_files(handle, stage, write, here, come, gone, plan.merged)
-
-
-def _together(rows: DataFrame, by: list[str]) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    return rows.hint("rebalance", *map(F.col, by))
 
 
 def _there(handle: DeltaHandle, stage: Stage, here: Version, write: StageWrite) -> DataFrame:

@@ -16,9 +16,10 @@ from backcast.ports import Turn
 from backcast.spark.delta.bounds import FileBounds
 from backcast.spark.delta.fit import committing_problem
 from backcast.spark.delta.handle import STAGES, DeltaHandle, Version
+from backcast.spark.inspection import is_narrow
 from backcast.spark.predicates import to_sql
 from backcast.targets.delta.commits import stage_note
-from backcast.targets.delta.exact import commit_files, stage_now, write_files
+from backcast.targets.delta.exact import by_partition, commit_files, stage_now, write_files
 from backcast.targets.delta.replace_where import replace_where
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def replace_rows(handle: DeltaHandle, stage: Stage, write: StageWrite, rows: Dat
     or on S3 by itself, two processes could land the same version. There the job itself waits for its turn.
     """
     here = stage_now(handle, stage)
+    if here.layout.partition_columns and not (write.together and is_narrow(rows)):
+        rows = by_partition(here, rows)
     where = to_sql(write.predicate, here.layout.types)
     apart = {clause.column for clause in write.predicate.clauses} <= set(here.layout.partition_columns)
     if apart and _is_plain(handle, here, write, rows):
