@@ -46,6 +46,14 @@ def test_no_row_has_no_problem_with_its_key(spark: SparkSession) -> None:
     assert SparkEngine().key_problems(spark.range(0), ("id",)) == (0, 0, "")
 
 
+def test_a_row_with_a_null_in_its_key_is_missing_only_where_no_such_row_is(spark: SparkSession) -> None:
+    """Rows that arrived live against a stage: of one table, so with the same columns."""
+    table = spark.sql("SELECT * FROM VALUES (1, 'a'), (1, null), (null, null), (null, 'b') AS t(x, `y.z`)")
+    staged = table.where("x IS NULL")
+    assert SparkEngine().missing_keys(table, table, ("x", "y.z")) == (0, [])
+    assert SparkEngine().missing_keys(table, staged, ("x", "y.z")) == (2, ["x=1, y.z=None", "x=1, y.z=a"])
+
+
 @pytest.mark.parametrize(
     ("column", "values", "newest"),
     [

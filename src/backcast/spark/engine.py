@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation, Window
@@ -184,10 +185,13 @@ class SparkEngine:
         return both.where(~same).select(*columns)
 
     def missing_keys(self, left: DataFrame, right: DataFrame, key: tuple[str, ...]) -> tuple[int, list[str]]:
-        names = list(key)
-        missing = left.select(*names).join(right.select(*names), names, "left_anti")
+        names, columns = list(key), [F.col(quote(name)) for name in key]
+        there = right.select(*(column.alias(f"{_HAS}{index}") for index, column in enumerate(columns)))
+        # Null is a value here: a row with one in its key is there if such a row is.
+        same = [column.eqNullSafe(F.col(f"{_HAS}{index}")) for index, column in enumerate(columns)]
+        missing = left.select(*columns).join(there, reduce(and_, same), "left_anti")
         count = missing.count()
-        examples = missing.distinct().sort(*names).limit(_EXAMPLES).collect() if count else []
+        examples = missing.distinct().sort(*columns).limit(_EXAMPLES).collect() if count else []
         return count, [_key_text(row, names) for row in examples]
 
 
