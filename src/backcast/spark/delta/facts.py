@@ -23,7 +23,7 @@ def table_facts(handle: DeltaHandle, version: str | None) -> TableFacts:
     return TableFacts(
         identity=_identity(handle, head),
         version=asked.name,
-        committed_at=instant(asked.snapshot.timestamp()),
+        committed_at=asked.committed_at,
         survives_until=_survives_until(handle, asked, head),
         referenced=False,
         properties=head.layout.properties,
@@ -52,7 +52,7 @@ def _survives_until(handle: DeltaHandle, asked: Version, head: Version) -> datet
     if log is None:
         return superseded + files
     newest = asked.branch is not None or asked.number >= head.number
-    written = superseded if newest else instant(asked.snapshot.timestamp())
+    written = superseded if newest else asked.committed_at
     return min(superseded + files, written + log)
 
 
@@ -62,7 +62,7 @@ def _superseded_at(handle: DeltaHandle, asked: Version, head: Version) -> dateti
         return datetime.now(UTC)
     actions = handle.jvm.actions(handle.log, asked.number + 1) or []
     stamps = [each["commitInfo"].get("timestamp") for each in actions if "commitInfo" in each]
-    return instant(stamps[0]) if stamps and stamps[0] else instant(asked.snapshot.timestamp())
+    return instant(stamps[0]) if stamps and stamps[0] else asked.committed_at
 
 
 def _identity(handle: DeltaHandle, head: Version) -> TableIdentity:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,7 @@ class DeltaHandle:
             if find_cause(error, _GONE) is None and not _never_was(error):
                 raise
             raise _gone(self.name, str(version)) from error
-        if snapshot.version() < 0:
+        if self.jvm.number(snapshot) < 0:
             raise UnknownName(f"there is no Delta table at {self.root.path}", hint="check `path` of the dataset")
         return Version(self, log, snapshot, branch)
 
@@ -123,8 +124,12 @@ class Version:
 
     def __init__(self, handle: DeltaHandle, log: Any, snapshot: Any, branch: str | None) -> None:
         self._handle, self.log, self.snapshot, self.branch = handle, log, snapshot, branch
-        self.number = int(snapshot.version())
+        self.number = handle.jvm.number(snapshot)
         self.root = handle.jvm.root(log)
+
+    @property
+    def committed_at(self) -> datetime:
+        return datetime.fromtimestamp(self._handle.jvm.committed_at(self.snapshot) / 1000, UTC)
 
     @property
     def name(self) -> str:
@@ -132,8 +137,8 @@ class Version:
 
     @cached_property
     def layout(self) -> Layout:
-        metadata, protocol = self.snapshot.metadata().json(), self.snapshot.protocol().json()
-        return Layout(json.loads(metadata)["metaData"], json.loads(protocol)["protocol"])
+        jvm = self._handle.jvm
+        return Layout(jvm.metadata(self.snapshot), jvm.protocol(self.snapshot))
 
     def files(self, predicate: Predicate) -> dict[str, DataFile]:
         """Files that can hold matching rows, by path."""
@@ -182,6 +187,10 @@ class Version:
             add,
         )
 
+    def fence(self, fence: str) -> int | None:
+        """The number beside the newest commit with that fence; None when none has landed."""
+        return self._handle.jvm.fence(self.snapshot, fence)
+
     def frame(self, adds: Iterable[dict[str, Any]]) -> DataFrame:
         return self._handle.jvm.frame(self.log, self.snapshot, adds)
 
@@ -206,11 +215,9 @@ class Version:
 
     def _listed(self, predicate: Predicate) -> Iterable[DataFile]:
         """The log's files, cut down by partition values inside Spark."""
-        from pyspark.sql import DataFrame
         from pyspark.sql import functions as F
 
-        layout = self.layout
-        listed = DataFrame(self.snapshot.allFiles().toDF(), self._handle.spark)
+        layout, listed = self.layout, self._handle.jvm.files(self.snapshot)
         values = [
             F.col("partitionValues")[layout.physical[name]].cast(layout.types[name]).alias(name)
             for name in layout.partition_columns

@@ -11,11 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from backcast.spark.delta.paths import TableRoot
+from backcast.spark.delta.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DELTA = "org.apache.spark.sql.delta."
+_PATH = "org.apache.hadoop.fs.Path"
 
 
 class DeltaJvm:
@@ -38,6 +40,33 @@ class DeltaJvm:
         if version is None:
             return log.update(False, self._none, self._none)
         return log.getSnapshotAt(version, self._none, self._none, False)
+
+    def number(self, snapshot: Any) -> int:
+        """The version that it is of; -1 where there is no table."""
+        return int(snapshot.version())
+
+    def committed_at(self, snapshot: Any) -> int:
+        """In milliseconds since 1970."""
+        return int(snapshot.timestamp())
+
+    def metadata(self, snapshot: Any) -> dict[str, Any]:
+        return dict(json.loads(snapshot.metadata().json())["metaData"])
+
+    def protocol(self, snapshot: Any) -> dict[str, Any]:
+        return dict(json.loads(snapshot.protocol().json())["protocol"])
+
+    def files(self, snapshot: Any) -> DataFrame:
+        """The add actions of its files, a row each."""
+        return self._rows(snapshot.allFiles())
+
+    def removed(self, snapshot: Any) -> DataFrame:
+        """The remove actions that it still tells of."""
+        return self._rows(snapshot.tombstones())
+
+    def fence(self, snapshot: Any, fence: str) -> int | None:
+        """The number that the newest commit with the fence has written beside it; None when none has landed."""
+        found = snapshot.transactions().get(fence)
+        return int(found.get()) if found.isDefined() else None
 
     def root(self, log: Any) -> TableRoot:
         return TableRoot(log.dataPath().toUri().toString().rstrip("/"))
@@ -89,6 +118,11 @@ class DeltaJvm:
         """A transaction that has read nothing but that snapshot's metadata."""
         return log.startTransaction(self._none, self._some(snapshot))
 
+    def read_fence(self, transaction: Any, fence: str) -> int | None:
+        """As `fence`; and a commit with the same one that lands from now on makes this one fail."""
+        found = int(transaction.txnVersion(fence))
+        return found if found >= 0 else None
+
     def register_fence(self, transaction: Any, fence: str) -> None:
         """A commit with the same fence that lands from now on makes this one fail."""
         transaction.readTxn().addOne(fence)
@@ -127,16 +161,12 @@ class DeltaJvm:
         """How long the table keeps files that were removed."""
         return int(self.java(DELTA + "DeltaLog").tombstoneRetentionMillis(snapshot.metadata()))
 
-    def file_system(self, log: Any) -> Any:
-        return log.dataPath().getFileSystem(log.newDeltaHadoopConf())
-
-    def path(self, canonical: str) -> Any:
-        """A Hadoop path from a decoded spelling."""
-        return self.java("org.apache.hadoop.fs.Path")(canonical)
+    def storage(self, log: Any) -> Storage:
+        return Storage(log.dataPath().getFileSystem(log.newDeltaHadoopConf()), self.java(_PATH))
 
     def forget_log(self, location: str) -> None:
         """Delta keeps logs in memory for an hour, also those of a folder that is gone."""
-        self.java(DELTA + "DeltaLog").invalidateCache(self.spark._jsparkSession, self.path(location))
+        self.java(DELTA + "DeltaLog").invalidateCache(self.spark._jsparkSession, self.java(_PATH)(location))
 
     def version(self) -> str:
         return str(self.java("io.delta.package").VERSION())
@@ -151,12 +181,17 @@ class DeltaJvm:
             items.add(value)
         return items
 
+    def _rows(self, dataset: Any) -> DataFrame:
+        from pyspark.sql import DataFrame
+
+        return DataFrame(dataset.toDF(), self.spark)
+
     def _write(self, log: Any, path: Any, documents: Iterable[dict[str, Any]], *, overwrite: bool) -> None:
         lines = self.java_list(json.dumps(each) for each in documents)
         log.store().write(path, self._scala(lines).iterator(), overwrite, log.newDeltaHadoopConf())
 
     def _commit_path(self, log: Any, version: int, kind: str = "json") -> Any:
-        return self.java("org.apache.hadoop.fs.Path")(log.logPath(), f"{version:020d}.{kind}")
+        return self.java(_PATH)(log.logPath(), f"{version:020d}.{kind}")
 
     @property
     def _jvm(self) -> Any:

@@ -19,9 +19,9 @@ def lost_file(handle: DeltaHandle, version: str, predicate: Predicate) -> str | 
     # The older one first: what came since is then followed.
     before = _parts(then, then.near(predicate))
     gone = sorted(before - _parts(head, head.near(predicate)))
-    files = handle.jvm.file_system(handle.log)
+    storage = handle.jvm.storage(handle.log)
     looked = gone[:: -(-len(gone) // _LOOKS)] if gone else []
-    return next((path for path in looked if not files.exists(handle.jvm.path(path))), None)
+    return next((path for path in looked if not storage.exists(path)), None)
 
 
 def _parts(version: Version, files: dict[str, DataFile]) -> set[str]:

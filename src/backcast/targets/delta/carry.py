@@ -47,7 +47,7 @@ def carry(handle: DeltaHandle, stage: Stage, wanted: Carry) -> None:
 
 def _swap(handle: DeltaHandle, here: Version, wanted: Carry, fence: str, note: str) -> None:
     transaction = handle.jvm.transaction(here.log, here.snapshot)
-    if transaction.txnVersion(fence) >= 0:
+    if handle.jvm.read_fence(transaction, fence) is not None:
         return
     handle.jvm.register_read(transaction, None)
     actions = [*_actions(here, handle.at(wanted.source), wanted), {"txn": {"appId": fence, "version": _LANDED}}]

@@ -52,7 +52,7 @@ def history(handle: DeltaHandle, stage: Stage) -> tuple[StageCommit, ...]:
     """Commits of this run on its stage, oldest first, with the files each added."""
     log = handle.stage_log(stage.branch)
     snapshot = handle.jvm.snapshot(log, None)
-    if snapshot.version() < 1:
+    if handle.jvm.number(snapshot) < 1:
         return ()
     staged = Version(handle, log, snapshot, stage.branch)
     return tuple(

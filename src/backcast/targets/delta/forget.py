@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from backcast.errors import Refused
 from backcast.model.table import Forget
 from backcast.spark.delta.handle import STAGES, DeltaHandle
+from backcast.spark.delta.storage import Entry, Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _LOG = "_delta_log"
 
@@ -22,7 +26,8 @@ def forget(handle: DeltaHandle, wanted: Forget) -> int:
     names = {*wanted.refs} | ({wanted.branch} if wanted.branch else set())
     if not all(names) or any("/" in name or name.startswith(".") for name in names):
         raise Refused("a stage's folder has a plain name", names=sorted(names))
-    present = [name for name in sorted(names) if _exists(handle, _folder(handle, name))]
+    storage = handle.jvm.storage(handle.log)
+    present = [name for name in sorted(names) if storage.exists(_folder(handle, name))]
     if not present:
         return 0
     kept = _needed(handle)
@@ -36,11 +41,11 @@ def sweep(handle: DeltaHandle) -> int:
     its stage may be being opened right now.
     """
     folder = f"{handle.root.path}/{STAGES}"
-    if not _exists(handle, folder):
+    storage = handle.jvm.storage(handle.log)
+    if not storage.exists(folder):
         return 0
-    listed = handle.jvm.file_system(handle.log).listStatus(handle.jvm.path(folder))
-    places = [each.getPath().toString() for each in listed if each.isDirectory()]
-    left = [place for place in places if not _exists(handle, f"{place}/{_LOG}")]
+    places = [each.path for each in storage.entries(folder) if each.is_folder]
+    left = [place for place in places if not storage.exists(f"{place}/{_LOG}")]
     if not left:
         return 0
     young = int(time.time() * 1000) - handle.jvm.retention_millis(handle.at().snapshot)
@@ -52,49 +57,41 @@ def _folder(handle: DeltaHandle, name: str) -> str:
     return f"{handle.root.path}/{STAGES}/{name}"
 
 
-def _exists(handle: DeltaHandle, path: str) -> bool:
-    return bool(handle.jvm.file_system(handle.log).exists(handle.jvm.path(path)))
-
-
 def _needed(handle: DeltaHandle) -> frozenset[str]:
     """Files under the stages' folder that the live table has, or removed not long enough ago."""
     head = handle.at()
     before = int(time.time() * 1000) - handle.jvm.retention_millis(head.snapshot)
     tombstones = f"deletionTimestamp IS NULL OR deletionTimestamp >= {before}"
-    raw = [*_paths(handle, head.snapshot.allFiles(), "true"), *_paths(handle, head.snapshot.tombstones(), tombstones)]
+    raw = [*_paths(handle.jvm.files(head.snapshot)), *_paths(handle.jvm.removed(head.snapshot).where(tombstones))]
     return frozenset(head.root.canonical(each) for each in raw)
 
 
-def _paths(handle: DeltaHandle, dataset: Any, condition: str) -> list[str]:
-    from pyspark.sql import DataFrame
+def _paths(actions: DataFrame) -> list[str]:
     from pyspark.sql import functions as F
 
-    rows = DataFrame(dataset.toDF(), handle.spark).where(condition).select("path")
-    return [row[0] for row in rows.where(F.col("path").contains(f"{STAGES}/")).collect()]
+    return [row[0] for row in actions.select("path").where(F.col("path").contains(f"{STAGES}/")).collect()]
 
 
 def _clear(handle: DeltaHandle, folder: str, kept: frozenset[str], before: int | None = None) -> int:
-    files, deleted, left = handle.jvm.file_system(handle.log), 0, 0
-    for status in list(_walk(handle, files, folder)):
-        path = status.getPath()
-        if path.toString() in kept or (before is not None and status.getModificationTime() >= before):
+    storage, deleted, left = handle.jvm.storage(handle.log), 0, 0
+    for file in list(_walk(storage, folder)):
+        if file.path in kept or (before is not None and file.modified >= before):
             left += 1
-        elif files.delete(path, False):
+        elif storage.delete(file.path):
             deleted += 1
     if not left:
-        files.delete(handle.jvm.path(folder), True)
+        storage.delete(folder)
     elif before is None:
-        files.delete(handle.jvm.path(f"{folder}/{_LOG}"), True)
+        storage.delete(f"{folder}/{_LOG}")
     handle.jvm.forget_log(folder)
     return deleted
 
 
-def _walk(handle: DeltaHandle, files: Any, folder: str) -> Iterator[Any]:
+def _walk(storage: Storage, folder: str) -> Iterator[Entry]:
     """Data files below the folder, without the log and without Hadoop's own checksums."""
-    for status in files.listStatus(handle.jvm.path(folder)):
-        name = status.getPath().getName()
-        if status.isDirectory():
-            if name != _LOG:
-                yield from _walk(handle, files, status.getPath().toString())
-        elif not name.endswith(".crc"):
-            yield status
+    for entry in storage.entries(folder):
+        if entry.is_folder:
+            if entry.name != _LOG:
+                yield from _walk(storage, entry.path)
+        elif not entry.name.endswith(".crc"):
+            yield entry

@@ -68,10 +68,9 @@ def _id(stream: str, query_id: str) -> str:
 
 
 def _newest(handle: DeltaHandle, head: Version, stream: str, query_id: str) -> LiveCommit | None:
-    found = head.snapshot.transactions().get(_id(stream, query_id))
-    if not found.isDefined():
+    batch = head.fence(_id(stream, query_id))
+    if batch is None:
         return None
-    batch = int(found.get())
     for number in range(head.number, max(-1, head.number - _LOOK_BACK), -1):
         commit = read_commit(handle.jvm, head.log, number)
         if commit is None:
@@ -110,9 +109,8 @@ def _rows(add: dict[str, Any]) -> int:
 def _land(handle: DeltaHandle, here: Version, landing: _Landing) -> int:
     write, now = landing.write, int(time.time() * 1000)
     transaction = handle.jvm.transaction(here.log, here.snapshot)
-    # Also registers the id as read: whoever commits it first makes this commit fail.
-    done = int(transaction.txnVersion(_id(write.stream, write.query_id)))
-    if done >= write.batch:
+    done = handle.jvm.read_fence(transaction, _id(write.stream, write.query_id))
+    if done is not None and done >= write.batch:
         refuse_repeat(write, LiveCommit(done, None, 0, None))
     if write.merging is not None:
         handle.jvm.register_read(transaction, None)

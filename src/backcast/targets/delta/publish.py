@@ -55,7 +55,7 @@ def commit(handle: DeltaHandle, change: Change) -> str:
     # The version of a fence is the head it was decided on: a later probe starts to look there.
     actions.append({"txn": {"appId": change.fence, "version": head.number, "lastUpdated": now}})
     transaction = handle.jvm.transaction(head.log, head.snapshot)
-    if transaction.txnVersion(change.fence) >= 0:
+    if handle.jvm.read_fence(transaction, change.fence) is not None:
         raise landed_before(change.fence)
     if change.guard_rows:
         scope = partition_clauses(head.layout, change.scope)
@@ -75,7 +75,7 @@ def commit(handle: DeltaHandle, change: Change) -> str:
 def probe(handle: DeltaHandle, fence: str) -> str | None:
     """The version that the fence's commit produced, or None."""
     head = handle.at()
-    decided_on = _fence_version(head, fence)
+    decided_on = head.fence(fence)
     if decided_on is None:
         return None
     since = range(decided_on + 1, head.number + 1)
@@ -94,19 +94,14 @@ def probe(handle: DeltaHandle, fence: str) -> str | None:
 
 def missing(handle: DeltaHandle, paths: frozenset[str]) -> frozenset[str]:
     """Those of the files that storage no longer has."""
-    files = handle.jvm.file_system(handle.log)
-    return frozenset(path for path in paths if not files.exists(handle.jvm.path(path)))
-
-
-def _fence_version(head: Version, fence: str) -> int | None:
-    found = head.snapshot.transactions().get(fence)
-    return int(found.get()) if found.isDefined() else None
+    storage = handle.jvm.storage(handle.log)
+    return frozenset(path for path in paths if not storage.exists(path))
 
 
 def _absent(handle: DeltaHandle, fence: str) -> bool:
     """Whether storage said that the fence has not landed; no answer is no."""
     try:
-        return _fence_version(handle.at(), fence) is None
+        return handle.at().fence(fence) is None
     except Exception as error:
         if not is_jvm_error(error):
             raise
@@ -115,7 +110,7 @@ def _absent(handle: DeltaHandle, fence: str) -> bool:
 
 def refuse_repeat(handle: DeltaHandle, fence: str) -> None:
     """The head may have moved since the decision, and with it the fence may have landed."""
-    if _fence_version(handle.at(), fence) is not None:
+    if handle.at().fence(fence) is not None:
         raise landed_before(fence)
 
 

@@ -47,7 +47,7 @@ def open_stage(handle: DeltaHandle, stage: Stage, scope: Predicate | None) -> No
         return
     base = handle.at(stage.base)
     files = handle.scope_files(scope).at(base) if scope is not None else {}
-    info = {"operation": "CLONE", "operationParameters": {}, "timestamp": int(base.snapshot.timestamp())}
+    info = {"operation": "CLONE", "operationParameters": {}, "timestamp": handle.jvm.committed_at(base.snapshot)}
     protocol, metadata = _protocol(base), _metadata(base)
     adds = [
         {**absolute(base.root, file.add), "path": base.root.absolute(file.add["path"]), "dataChange": True}

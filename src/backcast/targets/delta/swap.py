@@ -52,9 +52,8 @@ def checked(handle: DeltaHandle, change: Change, *, stay: bool = True) -> Swap:
 
 def _staged(handle: DeltaHandle, head: Version) -> frozenset[str]:
     """Files of the table that came from a stage, whichever that was."""
-    from pyspark.sql import DataFrame
     from pyspark.sql import functions as F
 
-    listed = DataFrame(head.snapshot.allFiles().toDF(), handle.spark).select("path")
+    listed = handle.jvm.files(head.snapshot).select("path")
     found = listed.where(F.col("path").contains(f"{STAGES}/")).collect()
     return frozenset(head.root.canonical(row[0]) for row in found)
