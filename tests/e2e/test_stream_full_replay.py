@@ -145,7 +145,7 @@ def test_a_table_is_replayed_and_its_stream_goes_on_behind_it(shop: Shop) -> Non
     def meanwhile() -> None:
         control.stream_replay_stop("live")
 
-    with pytest.raises(Refused, match="its own query goes on as the stream"):
+    with pytest.raises(Refused, match="a full replay has stopped stream live, and is not over"):
         # It was about to start when the replay stopped it.
         shop.control().stream_start("live", once=True, asked=meanwhile)
     for name in ("catch-up.after-cut", "catch-up.after-batches"):
@@ -153,7 +153,7 @@ def test_a_table_is_replayed_and_its_stream_goes_on_behind_it(shop: Shop) -> Non
             shop.control(DoomedWiring).stream_replay_slice("live", last=True)
     found = caught_up(control)
     assert (found.ends, found.behind) == (ends | {2: 0}, 0), "to the record where the stream stands"
-    with pytest.raises(Refused, match="its own query goes on as the stream"):
+    with pytest.raises(Refused, match="a full replay has stopped stream live, and is not over"):
         _live(shop)
     with pytest.raises(StateConflict, match="not published"):
         control.stream_replay_swap("live")

@@ -7,20 +7,21 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from backcast.errors import InvalidRequest, NotVerified, Refused
-from backcast.model.checkpoint import Change, SinkOutcome
+from backcast.model.checkpoint import Change, SinkOutcome, SinkPrediction
 from backcast.model.pipeline import TableFormat
 from backcast.streams.checkpoint.backup import COPY, backup, verify_backup
-from backcast.streams.checkpoint.change import Checks
+from backcast.streams.checkpoint.change import Checks, Skipped, nothing_skipped
 from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.difference import difference
 from backcast.streams.checkpoint.folder import Checkpoint
-from backcast.streams.checkpoint.fork import fork_at_batch
+from backcast.streams.checkpoint.fork import fork_at_batch, fork_at_offsets
 from backcast.streams.checkpoint.history import history
 from backcast.streams.checkpoint.look import inspect
 from backcast.streams.checkpoint.point import Point, find_batch
@@ -193,6 +194,33 @@ def test_a_fork_is_another_query_and_leaves_the_first_alone(tmp_path: Path) -> N
     assert [each.what for each in found.batches] == ["planned only on the left"] * 2
     with pytest.raises(InvalidRequest, match="exists already"):
         fork_at_batch(Checkpoint.at(root), tmp_path / "fork", 2, CHECKS)
+
+
+def test_a_fork_behind_where_the_query_stands_names_what_neither_reads_and_is_refused(tmp_path: Path) -> None:
+    """Before, the table was said to apply what comes, and nobody heard of the offsets in between."""
+    source = Checkpoint.at(new_checkpoint(tmp_path / "checkpoint", planned=1))
+    memory, asked = SinkMemory("lake.shop.daily", TableFormat.ICEBERG, False, 4), list[str]()
+
+    def sink(_: str, next_batch: int, again: int, skipped: Skipped = nothing_skipped, /) -> SinkPrediction:
+        asked.append(skipped(memory.last))
+        return refuse_skip(predict(memory, next_batch, again, new_id=True, skipped=asked[-1]))
+
+    def forked(to: str, *ends: int) -> Change:
+        starts = {"0": json.dumps({"orders": {str(number): end for number, end in enumerate(ends)}})}
+        return fork_at_offsets(source, tmp_path / to, starts, Checks(lambda *_: (), sink))
+
+    with pytest.raises(Refused, match=r"offsets 0=50\.\.100 of orders would be read by neither query") as refused:
+        forked("behind", 100, 50)
+    assert "--unchecked-sink" in refused.value.hint
+    assert not (tmp_path / "behind").exists()
+    assert forked("there", 50, 50).notes == forked("before", 50, 10).notes
+    memory = replace(memory, last=5)
+    assert forked("landed", 60, 60).sink is not None, "batch 5 is not committed, and in the table"
+    memory = replace(memory, last=9)
+    assert forked("unknown", 100, 100).sink is not None, "where batch 9 ends nobody knows"
+    memory = replace(memory, last=None, empty=True)
+    told = forked("anew", 100, 100)
+    assert told.notes[-1] == "offsets 0=50..100 of orders, 1=50..100 of orders are read by neither query"
 
 
 def test_what_the_sink_does_follows_from_what_the_table_remembers() -> None:

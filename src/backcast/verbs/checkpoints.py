@@ -21,7 +21,7 @@ from backcast.run.lease import acquire
 from backcast.sources.kafka.spelling import parse_position
 from backcast.spark.gateway import jvm_errors
 from backcast.streams.checkpoint import backup as backing_up
-from backcast.streams.checkpoint.change import Checks
+from backcast.streams.checkpoint.change import Checks, Skipped, nothing_skipped
 from backcast.streams.checkpoint.damage import verify
 from backcast.streams.checkpoint.difference import difference
 from backcast.streams.checkpoint.folder import Checkpoint, is_local, is_same_folder, local_folder
@@ -256,7 +256,9 @@ class CheckpointVerbs(Verbs, CheckpointReading):
         relation = None if dataset is None or sink.unchecked else self.world.relation(dataset)
         known_id = Checkpoint(root).readable_id()
 
-        def asked(query_id: str, next_batch: int, again: int) -> SinkPrediction | None:
+        def asked(
+            query_id: str, next_batch: int, again: int, skipped: Skipped = nothing_skipped, /
+        ) -> SinkPrediction | None:
             if relation is None:
                 return None
             about = known_id or query_id if new_id else query_id
@@ -265,7 +267,7 @@ class CheckpointVerbs(Verbs, CheckpointReading):
             if stream is not None and not stream.external and stream.dataset.table == relation.table:
                 newest = self.world.live_target(stream).newest(stream.name, about, None)
                 memory = as_its_stream_sees_it(memory, stream.name, newest)
-            return refuse_skip(predict(memory, next_batch, again, new_id=new_id))
+            return refuse_skip(predict(memory, next_batch, again, new_id=new_id, skipped=skipped(memory.last)))
 
         def proven(candidate: Checkpoint, batch: int) -> tuple[str, ...]:
             if not candidate.operators:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from backcast.errors import InvalidRequest, Refused
 from backcast.model.checkpoint import Change, Severity, SinkPrediction, SourcePosition
@@ -14,9 +15,21 @@ from backcast.streams.checkpoint.look import positions
 
 Prove = Callable[[Checkpoint, int], tuple[str, ...]]
 """Has Spark load the state after a batch; what it loaded. Raises Refused."""
-Predict = Callable[[str, int, int], SinkPrediction | None]
-"""What the sink will do, by query id, first batch, and how many batches run once more; refuses what nobody would
-notice."""
+Skipped = Callable[[int | None], str]
+"""Offsets that nobody reads, in words, by the newest batch of the query before that the table has."""
+
+
+def nothing_skipped(_: int | None) -> str:
+    return ""
+
+
+class Predict(Protocol):
+    """What the sink will do. Refuses what nobody would notice."""
+
+    def __call__(
+        self, query_id: str, next_batch: int, again: int, skipped: Skipped = nothing_skipped, /
+    ) -> SinkPrediction | None:
+        """By the id of the query, its first batch, and how many batches run once more."""
 
 
 @dataclass(frozen=True, slots=True)

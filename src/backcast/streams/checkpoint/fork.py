@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,7 +15,7 @@ from backcast.model.checkpoint_log import SourceOffset
 from backcast.streams.checkpoint.change import Checks, positions_after, proven, run_again
 from backcast.streams.checkpoint.copying import copy_files, forget_listed_files, refuse_existing, up_to, write_id
 from backcast.streams.checkpoint.folder import Checkpoint
-from backcast.streams.checkpoint.look import position
+from backcast.streams.checkpoint.look import position, starts_of
 
 
 def fork_at_batch(source: Checkpoint, to: Path, batch: int, checks: Checks) -> Change:
@@ -45,7 +46,9 @@ def fork_at_offsets(source: Checkpoint, to: Path, starts: Mapping[str, str], che
     `starts` has what Spark writes, for each source. Spark takes it for the place where the source began.
     """
     query_id = str(uuid4())
-    prediction = checks.predict(query_id, 0, _repeated(source, starts))
+    left_out = partial(_left_out, source, starts)
+    prediction = checks.predict(query_id, 0, _repeated(source, starts), left_out)
+    skipped = left_out(None if prediction is None else prediction.last_epoch)
     with _making(to) as making:
         write_fresh(making, query_id, starts)
     return Change(
@@ -55,7 +58,10 @@ def fork_at_offsets(source: Checkpoint, to: Path, starts: Mapping[str, str], che
         batch=None,
         sources=tuple(position(SourceOffset(name, 2, text)) for name, text in starts.items()),
         sink=prediction,
-        notes=("it begins with batch 0 and fresh state; settings come from the session that starts it",),
+        notes=(
+            "it begins with batch 0 and fresh state; settings come from the session that starts it",
+            *((f"offsets {skipped} are read by neither query",) if skipped else ()),
+        ),
     )
 
 
@@ -106,6 +112,26 @@ def _repeated(source: Checkpoint, starts: Mapping[str, str]) -> int:
             for partition, end in offsets.items()
         )
     return again
+
+
+def _left_out(source: Checkpoint, starts: Mapping[str, str], landed: int | None) -> str:
+    """Offsets before these that the other query has not read, in words; empty also where nobody knows how far it is.
+
+    `landed`: its newest batch that the table has, which its checkpoint may not know to be over.
+    """
+    newest = max((each for each in (source.committed, landed) if each is not None), default=None)
+    plan = source.readable_plan(newest)
+    ends = starts_of(source) if newest is None else () if plan is None else plan.sources
+    reached = {each.name: each.kafka or {} for each in ends}
+    found = [
+        f"{partition}={reached[name][topic].get(partition, 0)}..{start} of {topic}"
+        for name, text in starts.items()
+        for topic, offsets in (SourceOffset(name, 2, text).kafka or {}).items()
+        if topic in reached.get(name, {})
+        for partition, start in sorted(offsets.items())
+        if reached[name][topic].get(partition, 0) < start
+    ]
+    return ", ".join(found)
 
 
 @contextmanager

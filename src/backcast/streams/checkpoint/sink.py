@@ -59,8 +59,9 @@ def as_its_stream_sees_it(memory: SinkMemory, stream: str, newest: LiveCommit | 
     return replace(memory, last=last, stream=stream, empty=False)
 
 
-def predict(memory: SinkMemory, next_batch: int, again: int, *, new_id: bool) -> SinkPrediction:
+def predict(memory: SinkMemory, next_batch: int, again: int, *, new_id: bool, skipped: str = "") -> SinkPrediction:
     """`again`: how many batches that were committed before run once more. `memory` is about the query that wrote them.
+    `skipped`: offsets between the two queries that neither reads.
 
     Pure.
     """
@@ -78,6 +79,10 @@ def predict(memory: SinkMemory, next_batch: int, again: int, *, new_id: bool) ->
     last = memory.last
     if memory.empty:
         return told(SinkOutcome.APPLY, "the table is empty and takes what comes: what was read before is not in it")
+    if skipped:
+        reason = f"offsets {skipped} would be read by neither query: the other one stands in front of them"
+        remedy = "begin where it stands: backcast checkpoint inspect; or leave them out with --unchecked-sink"
+        return told(SinkOutcome.SKIP, reason, remedy)
     if new_id:
         if not again:
             return told(SinkOutcome.APPLY, "nothing runs a second time")
