@@ -158,6 +158,9 @@ class FullReplaying(Protocol):
     def folder(self) -> Path:
         """Where a full replay keeps its query and what that has computed."""
 
+    def refuse_unshared(self) -> None:
+        """Raises Refused where executors of a cluster might not write to that folder. Needs no Spark."""
+
     def catch_up(self, pace: Pace | None = None) -> CatchingUp:
         """The query of a full replay; it reads at that pace."""
 

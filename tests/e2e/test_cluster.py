@@ -1,4 +1,4 @@
-"""The same restatement on a real standalone cluster: a master and two workers."""
+"""The same restatement, and a replay of a stream, on a real standalone cluster: a master and two workers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from backcast.model.pipeline import TableFormat
+from backcast.model.states import RunState
 from backcast.testing.cluster import standalone_cluster
 from backcast.testing.shop import Shop
 from tests.cheap import JAVA, cheap_java
 from tests.crash.lake import NEW, OLD, OUTSIDE
 from tests.crash.lakes import filled_lake
 from tests.crash.process import RealLife, SparkProcess
+from tests.e2e.test_stream_replay import Shop as StreamShop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from backcast.testing.kafka import KafkaBroker
 
 _CONF = {
     "spark.executor.memory": "800m",
@@ -55,6 +63,36 @@ def test_a_cluster_runs_publishes_and_undoes_the_same_restatement(
         life.call(process, "undo")
     assert lake.rows() == OUTSIDE + OLD
     lake.close()
+
+
+def test_a_cluster_replays_a_window_of_a_stream_that_goes_on_beside_it_elsewhere(
+    tmp_path: Path,
+    cluster: tuple[Path, str],
+    spark: SparkSession,
+    broker: KafkaBroker,
+    namespace: str,
+    lake_root: Path,
+) -> None:
+    """The stream's query has a session of its own, and its state is read where it is. The folder must be shared."""
+    _, master = cluster
+    shop = StreamShop(tmp_path, spark, broker, f"{namespace}.hourly", lake_root)
+    shop.send([number / 6 for number in range(60)], 0)
+    shop.stream()
+    before = shop.hours()
+    shop.deploy("10")
+    config = tmp_path / "backcast.yaml"
+    told = f'spark: {{master: "{master}", shared: true, conf: {json.dumps(_CONF)}}}'
+    config.write_text(config.read_text().replace('spark: {master: "local[2]"}', told))
+    environ = {**cheap_java(topics=True), "PYSPARK_PYTHON": sys.executable}
+    with SparkProcess(tmp_path, settings=environ) as process:
+        run_id = process.call("plan", request=shop.request().as_json(), record=True)["run_id"]
+        shop.send([10 + number / 6 for number in range(12)], 60)
+        shop.stream()
+        assert process.call("run", run_id=run_id)["state"] == RunState.ACCEPTED
+        process.call("publish", run_id=run_id)
+    after = shop.hours()
+    assert {hour: after[hour] for hour in before} == {**before, **dict.fromkeys((4, 5, 6, 7), (6, "60.00"))}
+    assert after.keys() - before.keys() == {9, 10}, "what the stream wrote meanwhile"
 
 
 def _executors(folder: Path) -> set[Path]:

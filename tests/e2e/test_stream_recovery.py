@@ -194,3 +194,43 @@ def test_what_retention_took_is_named_and_state_is_not_thrown_away_unasked(new_o
         partition: (before.proven[partition], offset) for partition, offset in cut.items()
     }
     assert found.starting == cut
+
+
+def test_windows_that_lack_what_retention_took_are_restated_from_the_archive_before_the_stream_goes_on(
+    new_orders: Callable[..., Orders],
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The pipeline replaces windows. Of a lost window the stream has read some, and will read some more."""
+    archive = f"archive: {{table: {namespace}.kept}}"
+    orders = new_orders(source=archive)
+    orders.send(_SENT[:15], partition=0)
+    _caught_up(orders)
+    orders.send(_SENT[15:], partition=0)
+    with closing(orders.open().world) as world:
+        ControlPlane(world).archive("orders")
+    orders.broker.delete_records(orders.topic, {0: 18})
+    with closing(orders.open().world) as world:
+        found = ControlPlane(world).stream_recovery("live")
+        assert (found.by_offset, found.by_window, found.starting[0]) == (False, True, 18)
+        ControlPlane(world).stream_recover("live", found)
+        again = ControlPlane(world).stream_recovery("live")
+        assert (again.way, again.gone, again.lacking) == (Way.START, (), found.gone), "killed behind the checkpoint"
+        (request,) = ControlPlane(world).stream_lost_windows("live", again.lacking).requests
+        assert (request.start, request.end) == ("2026-01-02", "2026-01-03")
+        with in_process(ControlPlane(world)):
+            code = started_nothing(orders, monkeypatch, "stream", "recover", "live", "--yes", "--json")
+        told = capsys.readouterr()
+        assert code == 0, told.err
+        assert orders.rows() == rows_of(_SENT[:18], *_ALL)
+        assert ControlPlane(world).stream_recovery("live").lacking == ()
+    _caught_up(orders)
+    assert orders.rows() == rows_of(_SENT, *_ALL)
+
+
+def started_nothing(orders: Orders, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """The command, with a process that would run the stream left out."""
+    monkeypatch.setattr("backcast.cli.commands.stream_recover.restarted", lambda *_: None)
+    monkeypatch.chdir(orders.root)
+    return dispatch(list(words))

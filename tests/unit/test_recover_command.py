@@ -10,6 +10,8 @@ from backcast.errors import NotApproved, Refused
 from backcast.model.log import OffsetRange
 from backcast.model.need import ApprovalNeed
 from backcast.model.recovery import Recovery, Way
+from backcast.model.request import Kind, Request
+from backcast.model.restoring import LostWindows
 from backcast.model.run import Publication, Run
 from backcast.model.states import RunState
 from backcast.testing.samples import sample_publication
@@ -145,6 +147,22 @@ def test_what_ends_it_half_way_says_that_the_stream_is_not_started(desk: Desk, s
     assert waits[2:] in screen
 
 
+@pytest.mark.parametrize(("says", "starts"), [("yyy", 1), ("yn", 0)])
+def test_windows_that_lack_what_retention_took_are_restated_before_the_stream_starts(
+    desk: Desk, stream: Stream, says: str, starts: int
+) -> None:
+    """Of a pipeline that replaces them: asked for like an append, and looked at again behind it."""
+    stream.found = stream.found.model_copy(update={"by_offset": False, "by_window": True})
+    request = Request(pipeline="daily", start="2026-01-02", end="2026-01-03", kind=Kind.REPAIR)
+    desk.answers["stream-lost-windows"] = lambda **_: LostWindows(requests=(request,) if stream.found.lacking else ())
+    code, screen = desk.type("recover", "live", says=says)
+    restating = [*LOOK, *CHECKPOINT, "stream-lost-windows", "plan"]
+    done = ["run", "publish", "stream-lost-windows", "stream-recovery", "stream-integrity"]
+    unsaid = ["stream-lost-windows", "stream-recovery"]
+    assert (code, desk.asked, desk.starts) == (0, [*restating, *(done if starts else unsaid)], starts)
+    assert ("stream live is not started: the same command goes on" in screen) == (not starts)
+
+
 def test_state_that_would_be_lost_is_told_before_anybody_is_asked(desk: Desk, stream: Stream) -> None:
     stream.found = stream.found.model_copy(update={"stateful": True, "gone": (), "lacking": ()})
     code, screen = desk.type("recover", "live", says="y")
@@ -159,7 +177,7 @@ def test_state_that_would_be_lost_is_told_before_anybody_is_asked(desk: Desk, st
 def test_where_windows_are_replaced_the_stream_starts_and_who_plans_what_is_lacking_is_told(
     desk: Desk, stream: Stream, says: str, starts: int
 ) -> None:
-    """No run can add exactly these offsets, and the stream need not wait for it."""
+    """It keeps state, or its topic has no archive: no run can give exactly these, and the stream does not wait."""
     stream.found = stream.found.model_copy(update={"by_offset": False})
     code, screen = desk.type("recover", "live", says=says)
     assert (code, desk.asked, desk.starts) == (Refused.exit_code, [*LOOK, *CHECKPOINT], starts)

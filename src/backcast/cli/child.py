@@ -115,7 +115,14 @@ def perform(control: ControlPlane, job: Job, on_progress: OnProgress) -> Any:
             return control.archive(given["topic"], **asked, on_progress=on_progress)
         case "kafka-window" | "verify-witness" | "check" | "gaps" | "late" | "compare" | "doctor":
             return _look(control, job.verb, given)
-        case "stream-start" | "stream-recovery" | "stream-integrity" | "stream-recover" | "stream-replay-slice":
+        case (
+            "stream-start"
+            | "stream-recovery"
+            | "stream-integrity"
+            | "stream-recover"
+            | "stream-lost-windows"
+            | "stream-replay-slice"
+        ):
             return _perform_on_stream(control, job.verb, given, on_progress)
         case "checkpoint-verify":
             return control.checkpoint_prove(given["checkpoint"], stateless=given["stateless"])
@@ -156,6 +163,8 @@ def _perform_on_stream(control: ControlPlane, verb: StreamVerb, given: dict[str,
             return control.stream_recovery(given["name"])
         case "stream-integrity":
             return control.stream_integrity(given["name"], Recovery.model_validate(given["found"]))
+        case "stream-lost-windows":
+            return control.stream_lost_windows(given["name"], Recovery.model_validate(given["found"]).lacking)
         case "stream-replay-slice":
             return control.stream_replay_slice(**given, on_progress=on_progress)
         case "stream-recover":

@@ -25,7 +25,14 @@ RunVerb = Literal[
 ]
 """About one run, which exists."""
 LookVerb = Literal["kafka-window", "verify-witness", "check", "gaps", "late", "compare", "doctor"]
-StreamVerb = Literal["stream-start", "stream-recovery", "stream-integrity", "stream-recover", "stream-replay-slice"]
+StreamVerb = Literal[
+    "stream-start",
+    "stream-recovery",
+    "stream-integrity",
+    "stream-recover",
+    "stream-lost-windows",
+    "stream-replay-slice",
+]
 CheckpointVerb = Literal["checkpoint-verify", "checkpoint-restore", "checkpoint-fork", "checkpoint-rewind"]
 Verb = Literal[
     RunVerb,

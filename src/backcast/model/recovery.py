@@ -55,6 +55,8 @@ class Recovery(Document):
     """Those of them, and of what an earlier recovery went past, that no run has added to the table."""
     by_offset: bool
     """Whether the pipeline can add exactly these: it appends or merges."""
+    by_window: bool = False
+    """Whether the windows that lack them can be restated before the stream starts, from the archive too."""
     archived: bool
     """Whether the topic has an archive to take them from."""
     way: Way

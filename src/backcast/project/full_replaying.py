@@ -16,6 +16,7 @@ from backcast.model.replay import batch_records
 from backcast.model.scope import EVERYTHING
 from backcast.model.states import Execution
 from backcast.model.stream import StreamSpec
+from backcast.project.sharing import refuse_unshared
 from backcast.sources.kafka.ranges import moved, ranges_for_times
 from backcast.sources.kafka.retention import forgotten
 from backcast.sources.kafka.topic import KafkaTopic
@@ -54,6 +55,7 @@ class StreamFullReplay:
         from backcast.streams.batch import refuse_unfit
         from backcast.streams.catch_up import CatchUp
 
+        refuse_unshared(self.wiring.project, str(self.wiring.spark().sparkContext.master), self.folder)
         paced = replace(self.stream, most_per_trigger=self.batch_records)
 
         def rows(versions: Mapping[str, str | None]) -> DataFrame:
@@ -74,6 +76,9 @@ class StreamFullReplay:
             pace=pace,
             tables_now=lambda: tables_now(self.wiring, self.stream),
         )
+
+    def refuse_unshared(self) -> None:
+        refuse_unshared(self.wiring.project, self.wiring.project.config.spark.master, self.folder)
 
     def first_offsets(self, since: datetime | None) -> dict[int, int]:
         source, topic = self.stream.source, self._topic

@@ -22,6 +22,7 @@ from backcast.model.throttle import Work
 from backcast.model.time import Interval
 from backcast.model.watermark import WatermarkStrategy
 from backcast.project.full_replaying import StreamFullReplay
+from backcast.project.sharing import refuse_unshared
 from backcast.streams.ending import END_OF_TIME
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class StreamReplay:
     def pin(self, before: datetime) -> ReplayPin:
         from backcast.streams.replay_start import start_before
 
+        self.refuse_unshared(replay_folder(self.wiring.project, "RUN").parent)
         watermark = self._watermark
         found = start_before(self.stream.checkpoint, self.stream.source.topic, before, watermark.delay)
         return ReplayPin(
@@ -147,6 +149,10 @@ class StreamReplay:
             delay_seconds=0 if watermark is None else int(watermark.delay.total_seconds()),
             most_per_trigger=self.full.batch_records,
         )
+
+    def refuse_unshared(self, folder: Path) -> None:
+        """Raises Refused when what executors write there might not be found here."""
+        refuse_unshared(self.wiring.project, str(self.wiring.spark().sparkContext.master), folder)
 
     @property
     def full(self) -> StreamFullReplay:
@@ -253,13 +259,15 @@ class ReplayedTransform:
     def replay(self, inputs: Mapping[str, DataFrame], job: Job) -> Replay:
         from backcast.streams.replay import Replay
 
+        folder = replay_folder(self.of.wiring.project, self.run_id)
+        self.of.refuse_unshared(folder)
         windows = self.manifest.scope.windows
         whole = Interval(start=min(each.start for each in windows), end=max(each.end for each in windows))
         # The query serves all jobs: what it is told must not depend on which of them comes first.
         job = replace(job, window=whole)
         others = {name: frame for name, frame in inputs.items() if name != self.of.stream.input}
         return Replay(
-            folder=replay_folder(self.of.wiring.project, self.run_id),
+            folder=folder,
             ends={each.partition: each.end for each in self._topic},
             topic=self.of.stream.source.topic,
             streamed=lambda sentinels: self._streamed(sentinels, others, job),

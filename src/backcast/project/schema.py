@@ -43,6 +43,8 @@ class SparkConfig(Document):
 
     master: str = "local[*]"
     driver_memory: str | None = None
+    shared: bool = False
+    """Every machine of the cluster has the project's folder at the same path."""
     conf: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("driver_memory", mode="before")

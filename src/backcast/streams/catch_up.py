@@ -20,6 +20,7 @@ from backcast.errors import Drifted, Failed
 from backcast.faults import point
 from backcast.spark.streaming_plan import is_stateful, streamed_leaves
 from backcast.streams.checkpoint.fork import write_fresh
+from backcast.streams.counted import prove_batches, unproven
 from backcast.streams.driving import drive
 from backcast.streams.replay import alone
 
@@ -65,7 +66,7 @@ class CatchUp:
             if self.query_id() == query_id:
                 return
             unfinished = self.folder / "checkpoint.unfinished"
-            for each in (self.checkpoint, unfinished, self._spool):
+            for each in (self.checkpoint, unfinished, self._spool, unproven(self._spool)):
                 shutil.rmtree(each, ignore_errors=True)
             tables = self.tables_now()
             # A transform that uses its topic twice reads it by as many sources at the most.
@@ -127,6 +128,8 @@ class CatchUp:
                         f"the log of topic {self.topic} ends before offsets that the stream has read",
                         hint="was the topic made again? backcast stream lag tells",
                     )
+            result = self._result()
+            prove_batches(result.sparkSession, result.schema, self._spool)
 
     def rest(self) -> None:
         """As the pace asks for behind the newest batch."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from backcast.errors import BackcastError, ChunkFailed
 from backcast.model.throttle import Work
+from backcast.streams.counted import write_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +46,7 @@ def drive(rows: DataFrame, checkpoint: Path, spool: Path, enough: Callable[[int]
             # Of what is raised here Spark passes on the text only.
             stopped.append(error)
             raise
-        frame.write.mode("overwrite").parquet(str(spool / str(batch)))
+        write_batch(frame, spool, batch)
 
     writer = rows.writeStream.foreachBatch(write).outputMode("append")
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from backcast.spark.predicates import quote
+from backcast.streams.counted import refuse_other_count, write_counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,8 +33,9 @@ def sort_records(rows: DataFrame, column: str, records: int, most: int, folder: 
     files = max(1, min(_MOST_FILES, -(-records // most)))
     time = F.col(quote(column))
     written = _scratch(folder)
-    rows.repartitionByRange(files, time).sortWithinPartitions(time).write.parquet(str(written))
+    count = write_counted(rows.repartitionByRange(files, time).sortWithinPartitions(time), written)
     _settle(sorted(written.glob("part-*.parquet")), folder)
+    _prove(rows, folder, count)
 
 
 def part_records(rows: DataFrame, column: str, starts: Sequence[datetime], folder: Path) -> None:
@@ -43,14 +45,19 @@ def part_records(rows: DataFrame, column: str, starts: Sequence[datetime], folde
     piece = F.size(F.filter(moments, lambda start: start <= event))
     written = _scratch(folder)
     # All records of a piece are written by one task, and so into one file.
-    rows.withColumn(_PIECE, piece).repartition(_PIECE).write.partitionBy(_PIECE).parquet(str(written))
+    count = write_counted(rows.withColumn(_PIECE, piece).repartition(_PIECE), written, _PIECE)
     found = {int(each.parent.name.partition("=")[2]): each for each in written.glob(f"{_PIECE}=*/part-*.parquet")}
     _settle([found[number] for number in sorted(found)], folder)
+    _prove(rows, folder, count)
 
 
 def ordered_records(spark: SparkSession, schema: StructType, folder: Path) -> DataFrame:
     """The files as a stream that takes one after the other."""
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", "1").parquet(str(folder))
+
+
+def _prove(rows: DataFrame, folder: Path, count: int | None) -> None:
+    refuse_other_count(folder, count, rows.sparkSession.read.schema(rows.schema).parquet(str(folder)).count())
 
 
 def _scratch(folder: Path) -> Path:

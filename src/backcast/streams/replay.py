@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from backcast.faults import point
 from backcast.model.replay import Replayed
 from backcast.model.throttle import Work
+from backcast.streams.counted import prove_batches, refuse_other_count
 from backcast.streams.driving import drive, size_of
 from backcast.streams.ending import end_time
 
@@ -67,8 +68,9 @@ class Replay:
             if not self._done.exists():
                 self._run()
         frame = self.streamed(self._sentinels)
-        batches = sorted(str(each) for each in self._spool.iterdir())
-        return frame.sparkSession.read.schema(frame.schema).parquet(*batches)
+        return frame.sparkSession.read.schema(frame.schema).parquet(
+            *sorted(str(each) for each in self._spool.iterdir())
+        )
 
     def told(self) -> Replayed | None:
         """What it did, once all is there."""
@@ -90,6 +92,8 @@ class Replay:
             self._end_time()
         self._drive(self._flushed)
         point("replay.after-flush")
+        result = self.streamed(self._sentinels)
+        prove_batches(result.sparkSession, result.schema, self._spool)
         done = Replayed(
             batches=self._next_batch() - first,
             seconds=round(time.monotonic() - started, 3),
@@ -133,6 +137,7 @@ class Replay:
         for number, file in enumerate(sorted(unfinished.glob("*.parquet"))):
             file.rename(self._sentinels / f"{number}.parquet")
         shutil.rmtree(unfinished)
+        refuse_other_count(self._sentinels, 1, int(self._ended))
 
     def _drive(self, enough: Callable[[int], bool]) -> None:
         drive(self.streamed(self._sentinels), self.checkpoint, self._spool, enough, self.pace)

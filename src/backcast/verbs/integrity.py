@@ -56,7 +56,7 @@ class IntegrityVerbs(Verbs, ABC):
             gaps,
             ahead,
             appends=spec.write is StreamWrite.APPEND,
-            archived=found.archived and found.by_offset,
+            archived=found.archived and (found.by_offset or found.by_window),
             owed=found.lacking,
         )
         return Integrity(health=health, gaps=gaps, ahead=ahead, findings=told)

@@ -25,11 +25,13 @@ from backcast.streams.checkpoint.fork import write_fresh
 from backcast.streams.checkpoint.look import position_of
 from backcast.verbs.checkpoints import operators_on_record
 from backcast.verbs.foreign_proof import Proof, Standing, foreign_standing, starts_beside
+from backcast.verbs.restoring import is_restored, lost_windows, restates
 from backcast.verbs.standing import refuse_unless_stopped
 from backcast.verbs.streaming import StreamingVerbs
 
 if TYPE_CHECKING:
     from backcast.model.log import Ranges
+    from backcast.model.restoring import LostWindows
     from backcast.model.stream import StreamSpec
 
 
@@ -52,6 +54,7 @@ class StreamRecoveryVerbs(StreamingVerbs):
         starts = {each.partition: each.log_start for each in at.topic.partitions}
         gone = cut_off(stands, starts)
         way, why = way_back(sound=found.sound and exists, position=position, proven=stands, gone=gone)
+        by_window = restates(spec, stateful=at.stateful)
         return Recovery(
             stream=spec.name,
             pipeline=spec.pipeline.name,
@@ -69,8 +72,9 @@ class StreamRecoveryVerbs(StreamingVerbs):
             external=spec.external,
             by=at.proof.by,
             gone=gone,
-            lacking=self._lacking(spec, query_id, at.topic.topic_id, gone),
+            lacking=self._lacking(spec, query_id, at.topic.topic_id, gone, by_window=by_window),
             by_offset=spec.pipeline.settings.publish_mode is not PublishMode.REPLACE,
+            by_window=by_window,
             archived=spec.source.archive is not None,
             way=way,
             why=why,
@@ -135,6 +139,11 @@ class StreamRecoveryVerbs(StreamingVerbs):
                 store.save(live.model_copy(update={"query_id": query_id, "detail": "", "hint": ""}), lease.check())
         return found
 
+    @jvm_errors("looking for the lost records")
+    def stream_lost_windows(self, name: str, lacking: Ranges) -> LostWindows:
+        """What is still to be restated before the stream starts. That nothing is, is on record from then on."""
+        return lost_windows(self.world, self.world.stream(name), lacking)
+
     def _query_id(self, spec: StreamSpec, checkpoint: Checkpoint) -> str:
         """Of the query whose batches the table has: on record, or in the checkpoint."""
         live = self.world.store().streams.stream(spec.name)
@@ -144,7 +153,7 @@ class StreamRecoveryVerbs(StreamingVerbs):
             raise Refused(f"neither the store nor a checkpoint knows a query of stream {spec.name}", hint=hint)
         return query_id
 
-    def _lacking(self, spec: StreamSpec, query_id: str, topic_id: str, gone: Ranges) -> Ranges:
+    def _lacking(self, spec: StreamSpec, query_id: str, topic_id: str, gone: Ranges, *, by_window: bool) -> Ranges:
         """What is gone, and what the recovery that made this query went past and may have died before it added it.
 
         Raises Refused while nobody knows whether a run that adds it has landed.
@@ -153,8 +162,8 @@ class StreamRecoveryVerbs(StreamingVerbs):
         passed = {each.data["query_id"]: each.data.get("gone", ()) for each in steps if each.name == RECOVERED}
         owed = tuple(OffsetRange.model_validate(each) for each in passed.get(query_id, ()))
         if spec.pipeline.settings.publish_mode is PublishMode.REPLACE:
-            # Its windows are restated by plans of their own: that it was told of is all that a recovery owes.
-            owed = ()
+            # Where its windows are restated by plans of their own, that it was told of is all that a recovery owes.
+            return pieces(layers(((owed if by_window and not is_restored(steps, query_id) else ()), gone)))
         if not owed and not gone:
             return ()
         added: list[Ranges] = []

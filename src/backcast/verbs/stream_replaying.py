@@ -67,6 +67,7 @@ class StreamReplayVerbs(StreamingVerbs):
         others = (self.world.stream(each) for each in self.world.streams() if each != name)
         refuse_unfit(spec, [each.name for each in others if each.dataset.table == spec.dataset.table])
         local_folder(spec.checkpoint)
+        self.world.replaying(name).full.refuse_unshared()
         if stream_backfill.unfinished(store.steps(name)) is not None:
             raise StateConflict(f"a backfill of stream {name} is not over", hint="finish it first, or give it up")
         if not self._ends(name):

@@ -8,7 +8,7 @@ from backcast.cli.carry import Yes, carry_through, refuse_unless_asked
 from backcast.cli.checkpoints import Stopped
 from backcast.cli.opened import opened
 from backcast.cli.options import DEFAULTS, NO_LIMITS, Common, ScopeOptions, StreamName, WhyOptions
-from backcast.cli.request import asked_request
+from backcast.cli.request import asked_request, user
 from backcast.cli.stream_steps import answered, restarted, telling
 from backcast.cli.working import Working, screen_of, working
 from backcast.errors import BackcastError, Refused
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from backcast.cli.screen import Screen
     from backcast.model.integrity import Integrity
     from backcast.model.recovery import Recovery
+    from backcast.model.request import Request
 
 
 def stream_recover(
@@ -55,7 +56,7 @@ def stream_recover(
             given = {"name": name, "found": found.as_json(), "without_state": without_state, "stopped": stopped}
             work.call("stream-recover", "making the checkpoint", **given)
             screen.note(f"a fresh checkpoint is in place: {found.checkpoint}")
-        if found.lacking and found.by_offset:
+        if found.lacking and (found.by_offset or found.by_window):
             with telling(lambda: _waits(found)):
                 code = _restore(work, found, common, yes=yes)
             if code or _still_lacking(work, found):
@@ -66,7 +67,7 @@ def stream_recover(
         _left_to_others(found, after, screen)
     else:
         _resume(found, after, common, screen, yes=yes)
-    if found.lacking and not found.by_offset:
+    if found.lacking and not (found.by_offset or found.by_window):
         late = f"backcast late {found.stream} --plan plans the windows that lack them"
         screen.note(f"offsets {_lacking(found)} are not in {found.table}: {late}")
         return Refused.exit_code
@@ -107,9 +108,31 @@ def _refuse_worse(found: Recovery) -> None:
 
 def _restore(work: Working, found: Recovery, common: Common, *, yes: bool) -> int:
     """What retention took before the stream could read it, out of the archive. The exit code of its run."""
+    if found.by_window:
+        return _restate(work, found, common, yes=yes)
     why = WhyOptions(reason=f"retention took what stream {found.stream} had not read", kind="repair")
     request = asked_request(found.pipeline, None, ScopeOptions(offsets=_lacking(found)), why, NO_LIMITS)
     return carry_through(work, common, request.as_json(), yes=yes, is_last=False)
+
+
+def _restate(work: Working, found: Recovery, common: Common, *, yes: bool) -> int:
+    """The windows that lack it, for a pipeline that replaces."""
+    for each in _lost_windows(work, found):
+        request = each.model_copy(update={"requested_by": user()})
+        code = carry_through(work, common, request.as_json(), yes=yes, is_last=False)
+        if code:
+            return code
+    _lost_windows(work, found)
+    return 0
+
+
+def _lost_windows(work: Working, found: Recovery) -> tuple[Request, ...]:
+    from backcast.model.restoring import LostWindows
+
+    given = {"name": found.stream, "found": found.as_json()}
+    return LostWindows.model_validate(
+        work.call("stream-lost-windows", "looking for the lost records", **given)
+    ).requests
 
 
 def _still_lacking(work: Working, found: Recovery) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from backcast.model.log import TopicFacts
 
 
-_ANY = Interval(start=datetime(1, 1, 1, tzinfo=UTC), end=datetime(9999, 1, 1, tzinfo=UTC))
+ANY = Interval(start=datetime(1, 1, 1, tzinfo=UTC), end=datetime(9999, 1, 1, tzinfo=UTC))
 """Offsets say what is read."""
 
 
@@ -86,7 +86,7 @@ class ReplayedInput:
         log = log_of(pin)
         whole = {name: each.model_copy(update={"window": None}) for name, each in log.slices.items() if each.owned}
         read = pin.model_copy(update={"log": log.model_copy(update={"slices": whole})})
-        return self.topic.read(read, dict.fromkeys(whole, _ANY)).rows
+        return self.topic.read(read, dict.fromkeys(whole, ANY)).rows
 
     def _from_position(self, ranges: Ranges, facts: TopicFacts) -> Ranges:
         ends = dict(self.ends) or {each.partition: each.end for each in ranges}
