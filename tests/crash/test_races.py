@@ -126,7 +126,15 @@ def test_a_commit_that_lands_after_its_process_was_given_up_counts_once(new_life
     life.check_refs()
 
 
-@pytest.mark.parametrize("wiring", [Wiring, DoomedWiring], ids=["alive", "gone"])
+@pytest.mark.parametrize(
+    ("new_life", "wiring"),
+    [
+        pytest.param(TableFormat.ICEBERG, Wiring, id="iceberg-alive"),
+        pytest.param(TableFormat.ICEBERG, DoomedWiring, id="iceberg-gone"),
+        pytest.param(TableFormat.DELTA, DoomedWiring, id="delta-gone"),
+    ],
+    indirect=["new_life"],
+)
 def test_after_an_unknown_outcome_nobody_looks_until_the_committing_process_is_gone(
     new_life: NewLife, wiring: type[Wiring]
 ) -> None:
@@ -139,8 +147,9 @@ def test_after_an_unknown_outcome_nobody_looks_until_the_committing_process_is_g
     with at_point("publish.before-commit", lose_the_gateway), pytest.raises(OutcomeUnknown):
         life.perform("publish", wiring)
     if wiring is Wiring:
-        with pytest.raises(LeaseHeld):
-            life.perform("publish")
+        for verb in ("publish", "cancel"):
+            with pytest.raises(LeaseHeld):
+                life.perform(verb)
         assert life.state is RunState.PUBLISHING
     else:
         life.perform("publish")

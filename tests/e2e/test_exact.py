@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from pyspark.sql import functions as F
 
 from backcast.control import ControlPlane
 from backcast.errors import ScopeChanged, UndoRefused
@@ -19,6 +20,11 @@ from backcast.project.wiring import Wiring
 from backcast.testing.shop import Shop
 from backcast.testing.target_delta import DeltaTable
 from backcast.testing.target_iceberg import IcebergTable
+from backcast.testing.target_lab import Writer
+
+CHANGES = (Writer.DELETE, Writer.UPDATE, Writer.MERGE, Writer.OVERWRITE)
+INSIDE, OUTSIDE = 3, 5
+"""The first sale of a day that is restated, and of one that is not; each tenth is of the same day."""
 
 ON_BOTH = pytest.mark.parametrize("on", TableFormat)
 
@@ -91,6 +97,22 @@ class Copy:
         self.spark.sql(f"INSERT INTO {self.table} SELECT {values}")
         return tuple(self.spark.sql(f"SELECT {values}").collect()[0])
 
+    def changed(self, writer: Writer, number: int) -> None:
+        """The row with that number as somebody else changes it; the files that this touches hold rows of all days."""
+        row = f"id = {number}"
+        match writer:
+            case Writer.DELETE:
+                self.spark.sql(f"DELETE FROM {self.table} WHERE {row}")
+            case Writer.UPDATE:
+                self.spark.sql(f"UPDATE {self.table} SET amount = 7 WHERE {row}")
+            case Writer.MERGE:
+                rows = f"(SELECT {number}L AS id)"
+                self.spark.sql(
+                    f"MERGE INTO {self.table} t USING {rows} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET amount = 8"
+                )
+            case _:
+                self.spark.table(self.table).where(f"NOT {row}").writeTo(self.table).overwrite(F.lit(True))
+
     def refused_publish(self, run_id: str, reason: str) -> None:
         before = self.rows()
         with pytest.raises(ScopeChanged, match=reason):
@@ -158,7 +180,7 @@ def test_an_empty_text_in_a_delta_partition_column_is_the_null_that_delta_stores
 @ON_BOTH
 def test_writers_of_a_table_without_partitions_lose_nothing(shop: Shop, lake_root: Path, on: TableFormat) -> None:
     """Only column bounds tell a live file in scope from one out of it, and one file holds rows of many days. So rows
-    outside pass, before publish and before undo; and a compaction is a change of the scope."""
+    outside pass, before publish and before undo; a compaction and any change of a row are a change of the scope."""
     copy = Copy(shop, lake_root, "", on=on)
     request = Request(pipeline="copy", start="2026-01-04", end="2026-01-05")
     run_id = copy.accepted(request)
@@ -178,15 +200,32 @@ def test_writers_of_a_table_without_partitions_lose_nothing(shop: Shop, lake_roo
     run_id = copy.accepted(request)
     copy.compact()
     copy.refused_publish(run_id, "arrived and . files? left")
+    scope, target = copy.control.status(run_id).manifest.scope.predicate, copy.control.world.target("copy")
+    for place in (INSIDE, OUTSIDE):
+        for writer, number in zip(CHANGES, range(place, 400, 10), strict=False):
+            head = target.facts().version
+            copy.changed(writer, number)
+            moved = target.movement(head, scope)
+            assert moved.removed, (writer, number)
+            assert not moved.only_compaction, (writer, number)
+    copy.refused_publish(run_id, "arrived and . files? left")
     copy.control.cancel(run_id)
+
     run_id = copy.accepted(request)
+    before = copy.rows()
     copy.control.publish(run_id)
-    copy.live(-5, "2026-01-04")
+    ours = [copy.live(-5, "2026-01-04")]
     copy.compact()
     rows = copy.rows()
     with pytest.raises(UndoRefused, match="compacted"):
         copy.control.undo(run_id)
     assert copy.rows() == rows
+    for writer, number in zip(CHANGES, range(OUTSIDE + 100, 400, 10), strict=False):
+        copy.changed(writer, number)
+    came, went = copy.rows() - rows, rows - copy.rows()
+    assert (came.total(), went.total()) == (2, 4)
+    copy.control.undo(run_id, rewrite=True)
+    assert copy.rows() == before + Counter(ours) + came - went
 
 
 def test_every_commit_of_an_exact_stage_names_its_chunks_and_token(shop: Shop, lake_root: Path) -> None:
