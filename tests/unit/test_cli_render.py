@@ -23,7 +23,7 @@ from backcast.model.digest import Digest
 from backcast.model.finding import block, note, warn
 from backcast.model.manifest import LivePolicy, Settings, Survival
 from backcast.model.report import GcItem, GcReport, Probe, Restaged
-from backcast.model.run import Chunk, Event, Lease
+from backcast.model.run import Chunk, Event, InputCount, Lease
 from backcast.model.scope import ValueClause
 from backcast.model.states import ChunkState, RunState
 from backcast.model.time import Interval
@@ -141,11 +141,15 @@ def test_windows_are_told_in_days_of_their_zone() -> None:
 
 def test_a_running_run_shows_its_strip_its_pace_and_who_works_on_it() -> None:
     lease = Lease(name="run:x", token=1, holder=sample_holder(), expires_at=NOW)
-    status = sample_status(RunState.RUNNING, "#>.", rows_per_second=1234.4, seconds_left=95.0, holder=lease)
+    read = (InputCount(input="events", rows=1000), InputCount(input="orders", rows=20, exact=False))
+    status = sample_status(
+        RunState.RUNNING, "#>.", rows_per_second=1234.4, seconds_left=95.0, holder=lease, inputs=read
+    )
     page = flat(shown(render_status(status, NOW)))
     assert "RUNNING 30 min ago, 2026-03-01 14:30 UTC where it stands" in page
     assert "■▶· ■ 1 staged ▶ 1 running · 1 pending" in page
     assert "900 rows staged, 1,234 rows/s, about 1 min 35 s left" in page
+    assert "read 1,000 rows of events at most 20 rows of orders" in page
     assert "process 4000001 on host-1" in page
 
 

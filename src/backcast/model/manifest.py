@@ -35,6 +35,13 @@ class Survival(StrEnum):
     """Nothing removes it on its own."""
 
 
+class RowCount(Document):
+    """How many rows there are, as far as the metadata of files tells: some of them may lie in files that are cut."""
+
+    least: int
+    most: int
+
+
 class InputPin(Document):
     """One input at one version, and the part of it that the run reads."""
 
@@ -49,6 +56,8 @@ class InputPin(Document):
     files: int
     rows: int
     bytes: int
+    read: Annotated[dict[str, RowCount], later({})] = Field(default_factory=dict)
+    """Of a table that is read by window: how much of it each chunk reads, by its id, warm-up included."""
     log: Annotated[LogPin | None, later(None)] = None
     """For a topic: the literal offsets that are read."""
 

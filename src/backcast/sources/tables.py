@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from backcast.errors import Drifted
-from backcast.model.inputs import input_predicate, survival
+from backcast.model.inputs import input_predicate, rows_read, survival
 from backcast.model.manifest import InputPin
 from backcast.model.pipeline import Dataset, InputSpec
 from backcast.model.scope import Predicate, during
@@ -44,6 +44,7 @@ class TableInput:
             files=len(files.files),
             rows=files.rows,
             bytes=files.size,
+            read=rows_read(self.spec, files, facts.identity.partition_fields, windows),
         )
 
     def check(self, pin: InputPin, windows: Mapping[str, Interval]) -> None:
