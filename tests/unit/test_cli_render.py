@@ -21,7 +21,7 @@ from backcast.cli.render.words import about, ago, clean, count, duration, moment
 from backcast.model.diff import Diff, PartitionDiff
 from backcast.model.digest import Digest
 from backcast.model.finding import block, note, warn
-from backcast.model.manifest import LivePolicy, Settings, Survival
+from backcast.model.manifest import LivePolicy, Semantics, Settings, Survival
 from backcast.model.report import GcItem, GcReport, Probe, Restaged
 from backcast.model.run import Chunk, Event, InputCount, Lease
 from backcast.model.scope import ValueClause
@@ -137,6 +137,13 @@ def test_windows_are_told_in_days_of_their_zone() -> None:
     many = [Interval(start=day(2 * n), end=day(2 * n + 1)) for n in range(1, 21)]
     assert windows_lines(many, "UTC")[4] == "  ... 16 more"
     assert len(windows_lines(many, "UTC")) == 6
+
+
+def test_a_plan_says_which_older_version_is_read_and_what_that_is_meant_to_be() -> None:
+    asked = {"asked": "as of 2025-01-31 00:00:00 UTC", "semantics": Semantics.AS_RECORDED}
+    (pin,) = sample_manifest().inputs
+    page = flat(shown(render_plan(sample_plan(inputs=(pin.model_copy(update=asked),)))))
+    assert "at snapshot 9007199254740993, as of 2025-01-31 00:00:00 UTC as-recorded: what was known then" in page
 
 
 def test_a_running_run_shows_its_strip_its_pace_and_who_works_on_it() -> None:
