@@ -7,6 +7,7 @@ from datetime import datetime
 from backcast.errors import Failed, Refused
 from backcast.model.amendment import Amendment, amendments
 from backcast.model.canary import judged
+from backcast.model.inputs import read_by
 from backcast.model.manifest import Manifest
 from backcast.model.need import is_over
 from backcast.model.quarantine import is_full, quarantined
@@ -77,6 +78,7 @@ def status(reader: RunReader, run_id: str, now: datetime) -> Status:
         counts=ChunkCounts(**{state.value: number for state, number in counts.items()}),
         strip="".join(_LETTERS[chunk.state] for chunk in chunks),
         output_rows=rows,
+        inputs=read_by(chunks),
         rows_per_second=rate,
         seconds_left=seconds / done * left if done and left and run.state is RunState.RUNNING else None,
         failed_chunks=tuple(chunk for chunk in chunks if chunk.state is ChunkState.FAILED),

@@ -61,6 +61,7 @@ def test_everything_that_the_first_release_wrote_is_readable_after_the_upgrade(e
             assert store.runs.manifest(run.run_id).pipeline == run.pipeline
         assert store.runs.events(published.run_id)[1].data == {"text": "ä", "big": str(2**63)}
         assert [chunk.output_rows for chunk in store.runs.chunks(published.run_id)] == [20, 0, 10]
+        assert {chunk.inputs for chunk in store.runs.chunks(published.run_id)} == {()}, "nobody counted them"
         assert [chunk.error for chunk in store.runs.chunks(failed.run_id)] == ["division by zero", "", ""]
         assert [record.version for record in store.runs.stage_records(published.run_id)] == ["55", "56"]
         assert store.runs.verdict(published.run_id) == sample_verdict(published.run_id)

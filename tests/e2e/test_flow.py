@@ -21,6 +21,8 @@ def test_a_restatement_from_plan_to_undo_keeps_every_live_row(shop: Shop) -> Non
     run = control.run(plan.run_id)
     assert run.state is RunState.ACCEPTED, control.status(plan.run_id)
     assert shop.rows() == before, "readers see nothing before publish"
+    read = {(each.inputs[0].rows, each.inputs[0].exact) for each in control.world.reader().chunks(plan.run_id)}
+    assert read == ({(40, True)} if shop.format is TableFormat.ICEBERG else {(400, False)}), "of days, of no partitions"
     diff = control.diff(plan.run_id)
     assert diff.count("changed") == 4
 

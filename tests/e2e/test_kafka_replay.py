@@ -53,6 +53,11 @@ def test_two_days_are_replayed_and_every_offset_is_accounted_for(orders: Orders)
     assert passed
     assert "41 in the window" in told
     assert "1 tombstone" in told.split(", ")
+    (pin,) = plan.manifest.inputs
+    assert pin.log is not None
+    asked = {name: sum(each.span for each in part.ranges) for name, part in pin.log.slices.items()}
+    chunks = control.world.reader().chunks(plan.run_id)
+    assert {each.chunk_id: each.inputs[0].rows for each in chunks} == asked
     control.publish(plan.run_id)
     assert orders.rows() == rows_of(sent, "2026-01-02", "2026-01-04")
     assert control.backfill(orders.request("2026-01-01", "2026-01-06")).version

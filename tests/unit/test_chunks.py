@@ -13,17 +13,18 @@ from pydantic import ValidationError
 
 from backcast.errors import InvalidRequest
 from backcast.model.column import TimeColumn, TimeKind
-from backcast.model.manifest import ChunkPlan
-from backcast.model.partitions import first_value, partition_value, rows_by_chunk
-from backcast.model.pipeline import Cut, Dataset
+from backcast.model.inputs import input_counts, rows_read
+from backcast.model.manifest import ChunkPlan, RowCount
+from backcast.model.partitions import RowFinder, first_value, partition_value, rows_by_chunk
+from backcast.model.pipeline import Cut, Dataset, InputSpec
 from backcast.model.request import Request
 from backcast.model.scope import EVERYTHING, Scope, TimeClause, ValueClause
 from backcast.model.table import FileList, FileRef, PartitionField
-from backcast.model.time import Grain, Interval, joined
+from backcast.model.time import Grain, Interval, joined, parse_instant
 from backcast.plan.chunks import make_chunks, make_scope
 from backcast.plan.preflight import scope_findings
 from backcast.plan.windows import partitioning, requested_windows
-from backcast.testing.samples import sample_identity
+from backcast.testing.samples import sample_identity, sample_manifest
 from tests.unit.test_time import ZONES
 
 COLUMNS = [
@@ -34,6 +35,8 @@ COLUMNS = [
     TimeColumn(column="n", kind=TimeKind.INTEGER, format="yyyyMMdd"),
     TimeColumn(column="e", kind=TimeKind.INTEGER, format="epoch_millis"),
 ]
+
+TOKYO = TimeColumn(column="wall", kind=TimeKind.TIMESTAMP_NTZ, zone="Asia/Tokyo")
 
 
 def plan(
@@ -203,6 +206,51 @@ def test_rows_of_files_are_counted_into_their_chunks() -> None:
         "2026-01-02": 4,
         "2026-01-03": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("fields", "column", "window", "least", "most"),
+    [
+        (["identity"], COLUMNS[0], ("2026-01-02", "2026-01-04"), 6, 6),
+        (["identity"], COLUMNS[0], ("2026-01-02T12:00", "2026-01-04T01:00"), 12, 12),
+        (["identity"], COLUMNS[0], ("2026-01-03T01:00", "2026-01-03T02:00"), 0, 0),
+        (["day"], COLUMNS[1], ("2026-01-02", "2026-01-04"), 6, 6),
+        (["day"], COLUMNS[1], ("2026-01-02T12:00", "2026-01-05"), 12, 14),
+        (["day"], TOKYO, ("2026-01-02", "2026-01-04"), 6, 6),
+        (["day"], COLUMNS[1], ("2026-01-03T01:00", "2026-01-03T02:00"), 0, 4),
+        (["month"], COLUMNS[1], ("2026-01-02", "2026-01-04"), 0, 15),
+        (["identity"], COLUMNS[4], ("2026-01-02", "2026-01-04"), 6, 6),
+        (["bucket[4]"], COLUMNS[1], ("2026-01-02", "2026-01-04"), 0, 15),
+        ([], COLUMNS[1], ("2026-01-02", "2026-01-04"), 0, 15),
+    ],
+)
+def test_rows_that_a_window_reads_are_counted_by_partition(
+    fields: list[str], column: TimeColumn, window: tuple[str, str], least: int, most: int
+) -> None:
+    """Exactly where it holds whole partitions; else those of partitions that it cuts are at most read."""
+    parts = {"month": "p=2026-01", "bucket[4]": "p={day}"}
+    shape = parts.get(fields[0] if fields else "", "p=202601{day:02}" if column.kind is TimeKind.INTEGER else "")
+    names = [(shape or "p=2026-01-{day:02}").format(day=day) if fields else "" for day in (1, 2, 3, 4)]
+    files = [FileRef(name, name, rows=rows, size=1) for name, rows in zip(names, (1, 2, 4, 8), strict=True)]
+    spec = tuple(PartitionField(source=column.column, transform=each, name="p") for each in fields)
+    start, end = (parse_instant(each, column.zone) for each in window)
+    assert RowFinder(files, spec, column).rows_in(Interval(start=start, end=end)) == RowCount(least=least, most=most)
+
+
+def test_rows_are_never_certain_under_deletes_and_where_a_partition_only_follows_from_time() -> None:
+    zone = TimeColumn(column="at", zone="America/New_York")
+    partition = TimeColumn(column="day", kind=TimeKind.DATE)
+    fields = (PartitionField(source="day", transform="identity", name="day"),)
+    files = tuple(FileRef(f"f{n}", f"day=2026-01-0{n}", rows=n, size=1, deletes=n % 2) for n in (1, 2, 3, 4))
+    windows = {"c": Interval(start=midnight(2), end=midnight(3))}
+    own = Dataset(name="t", table="c.n.t", time=partition, grain=Grain.DAY)
+    follows = Dataset(name="t", table="c.n.t", time=zone, grain=Grain.DAY, partition=partition)
+    for dataset, day, found in ((own, 2, (2, True)), (own, 3, (3, False)), (follows, 2, (6, False))):
+        windows = {"c": Interval(start=midnight(day), end=midnight(day + 1))}
+        read = rows_read(InputSpec("events", dataset), FileList("1", files), fields, windows)
+        pin = sample_manifest().inputs[0].model_copy(update={"read": read})
+        assert [(each.rows, each.exact) for each in input_counts([pin], "c")] == [found]
+    assert rows_read(InputSpec("events", own, windowed=False), FileList("1", files), fields, windows) == {}
 
 
 def test_days_in_a_row_are_one_window_and_nothing_was_widened() -> None:

@@ -21,9 +21,9 @@ from backcast.cli.render.words import about, ago, clean, count, duration, moment
 from backcast.model.diff import Diff, PartitionDiff
 from backcast.model.digest import Digest
 from backcast.model.finding import block, note, warn
-from backcast.model.manifest import LivePolicy, Settings, Survival
+from backcast.model.manifest import LivePolicy, Semantics, Settings, Survival
 from backcast.model.report import GcItem, GcReport, Probe, Restaged
-from backcast.model.run import Chunk, Event, Lease
+from backcast.model.run import Chunk, Event, InputCount, Lease
 from backcast.model.scope import ValueClause
 from backcast.model.states import ChunkState, RunState
 from backcast.model.time import Interval
@@ -139,13 +139,24 @@ def test_windows_are_told_in_days_of_their_zone() -> None:
     assert len(windows_lines(many, "UTC")) == 6
 
 
+def test_a_plan_says_which_older_version_is_read_and_what_that_is_meant_to_be() -> None:
+    asked = {"asked": "as of 2025-01-31 00:00:00 UTC", "semantics": Semantics.AS_RECORDED}
+    (pin,) = sample_manifest().inputs
+    page = flat(shown(render_plan(sample_plan(inputs=(pin.model_copy(update=asked),)))))
+    assert "at snapshot 9007199254740993, as of 2025-01-31 00:00:00 UTC as-recorded: what was known then" in page
+
+
 def test_a_running_run_shows_its_strip_its_pace_and_who_works_on_it() -> None:
     lease = Lease(name="run:x", token=1, holder=sample_holder(), expires_at=NOW)
-    status = sample_status(RunState.RUNNING, "#>.", rows_per_second=1234.4, seconds_left=95.0, holder=lease)
+    read = (InputCount(input="events", rows=1000), InputCount(input="orders", rows=20, exact=False))
+    status = sample_status(
+        RunState.RUNNING, "#>.", rows_per_second=1234.4, seconds_left=95.0, holder=lease, inputs=read
+    )
     page = flat(shown(render_status(status, NOW)))
     assert "RUNNING 30 min ago, 2026-03-01 14:30 UTC where it stands" in page
     assert "■▶· ■ 1 staged ▶ 1 running · 1 pending" in page
     assert "900 rows staged, 1,234 rows/s, about 1 min 35 s left" in page
+    assert "read 1,000 rows of events at most 20 rows of orders" in page
     assert "process 4000001 on host-1" in page
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from backcast.errors import ConfigError, InvalidRequest, UnknownName
 from backcast.model.column import TimeColumn, TimeKind
-from backcast.model.manifest import LivePolicy
+from backcast.model.manifest import LivePolicy, Semantics
 from backcast.model.pipeline import Cut, Dataset, Relation
 from backcast.model.time import Grain
 from backcast.project.config import load_project
@@ -176,3 +176,26 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> N
     write(tmp_path, {})
     (tmp_path / "backcast.yaml").write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
     assert load_project(tmp_path, environ={}).name == "shop"
+
+
+def test_an_input_can_be_read_at_an_older_version_and_says_what_that_is_meant_to_be(tmp_path: Path) -> None:
+    given = "{dataset: shops, window: all, as_of: 2025-01-31, semantics: as-recorded}"
+    _, shops = project(tmp_path, GOOD.replace("{dataset: shops, window: all}", given)).pipeline("daily").inputs
+    assert shops.as_of == datetime(2025, 1, 30, 23, tzinfo=UTC), "in the zone of the output"
+    assert shops.semantics is Semantics.AS_RECORDED
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("version: 1, as_of: 2025-01-31", "not both"),
+        ("version: v1", "neither a snapshot id"),
+        ("as_of: yesterday", "not a date or time"),
+        ("semantics: as-recorded", "say which with version or as_of"),
+        ("semantics: current, version: 1", "leave version and as_of out"),
+    ],
+)
+def test_a_version_of_an_input_that_makes_no_sense_is_told(tmp_path: Path, given: str, told: str) -> None:
+    text = GOOD.replace("{dataset: shops, window: all}", f"{{dataset: shops, window: all, {given}}}")
+    with pytest.raises(ConfigError, match=told):
+        project(tmp_path, text)

@@ -97,6 +97,7 @@ def test_a_variable_that_is_not_set_is_missed_only_by_who_connects(tmp_path: Pat
         ("mechanism: SCRAM-SHA-512", "mechanism: null", "mechanism, username and password belong to"),
         ("  daily: {table", "  orders: {table", "a dataset is called 'orders' too"),
         ("{orders: orders}", "{orders: {dataset: orders, window: all}}", "source 'orders' is a log: it is read by"),
+        ("{orders: orders}", "{orders: {dataset: orders, version: 1}}", "source 'orders' is a log: it has no versions"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:

@@ -40,8 +40,8 @@ streams:
 """
 
 
-def _load(root: Path, streams: str = _STREAM) -> Project:
-    (root / "backcast.yaml").write_text(_GOOD + streams)
+def _load(root: Path, streams: str = _STREAM, good: str = _GOOD) -> Project:
+    (root / "backcast.yaml").write_text(good + streams)
     return load_project(root, environ={})
 
 
@@ -60,6 +60,10 @@ def test_what_cannot_be_streamed_is_told_with_its_place(tmp_path: Path) -> None:
         _load(tmp_path, _STREAM.replace("daily", "other")).stream("live")
     with pytest.raises(InvalidRequest, match=r"streams\.live: merge needs a key and a version column of 'daily'"):
         _load(tmp_path, _STREAM + "    write: merge\n").stream("live")
+    older = _GOOD.replace("{orders: orders}", "{orders: orders, days: {dataset: other, window: all, version: 7}}")
+    with pytest.raises(InvalidRequest, match=r"streams\.live: a stream reads the newest version, and 'days' names"):
+        _load(tmp_path, good=older).stream("live")
+    assert _load(tmp_path, _STREAM + "    external: true\n", older).stream("live").external
     with pytest.raises(ConfigError, match="no pipeline is called 'dayly'"):
         _load(tmp_path, _STREAM.replace("daily", "dayly"))
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from backcast.model.manifest import Survival
+from backcast.model.column import TimeColumn
+from backcast.model.log import span
+from backcast.model.manifest import InputPin, RowCount, Survival
+from backcast.model.partitions import RowFinder
 from backcast.model.pipeline import Dataset, InputSpec
+from backcast.model.run import Chunk, InputCount
 from backcast.model.scope import Predicate, during
-from backcast.model.table import TableFacts
+from backcast.model.table import FileList, PartitionField, TableFacts
 from backcast.model.time import Interval
 
 
@@ -22,11 +26,53 @@ def input_predicate(spec: InputSpec, windows: Mapping[str, Interval]) -> Predica
     time_clauses = during((dataset.time,), needed).clauses
     if dataset.partition is None:
         return Predicate(clauses=time_clauses)
-    slack = timedelta(
-        days=1 if dataset.partition.unit is None or dataset.partition.unit.value in ("hour", "day") else 366
-    )
-    around = tuple(window.widened(slack, slack) for window in needed)
+    around = tuple(_around(dataset.partition, window) for window in needed)
     return Predicate(clauses=time_clauses + during((dataset.partition,), around).clauses)
+
+
+def _around(partition: TimeColumn, window: Interval) -> Interval:
+    slack = timedelta(days=1 if partition.unit is None or partition.unit.value in ("hour", "day") else 366)
+    return window.widened(slack, slack)
+
+
+def rows_read(
+    spec: InputSpec, files: FileList, fields: tuple[PartitionField, ...], windows: Mapping[str, Interval]
+) -> dict[str, RowCount]:
+    """How many rows each chunk reads, of files that hold all that any of them does; nothing for an input that is read
+    whole. Rows of a partition that only follows from their time are never certain.
+    """
+    if not spec.windowed or not isinstance(spec.dataset, Dataset):
+        return {}
+    if not all(file.rows for file in files.files):
+        return {}  # A file without statistics does not say how many it has.
+    partition = spec.dataset.partition
+    finder = RowFinder(files.files, fields, partition or spec.dataset.time)
+    if partition is None:
+        return {name: finder.rows_in(window) for name, window in windows.items()}
+    found = {name: finder.rows_in(_around(partition, window)) for name, window in windows.items()}
+    return {name: RowCount(least=0, most=each.most) for name, each in found.items()}
+
+
+def input_counts(pins: Iterable[InputPin], chunk_id: str) -> tuple[InputCount, ...]:
+    """What a chunk reads of each input that is read by window, as its pin tells."""
+    found = []
+    for pin in pins:
+        if pin.log is not None and chunk_id in pin.log.slices:
+            found.append(InputCount(input=pin.name, rows=span(pin.log.slices[chunk_id].ranges)))
+        elif chunk_id in pin.read:
+            read = pin.read[chunk_id]
+            found.append(InputCount(input=pin.name, rows=read.most, exact=read.least == read.most))
+    return tuple(found)
+
+
+def read_by(chunks: Iterable[Chunk]) -> tuple[InputCount, ...]:
+    """What all of them have read of each input; what several read counts for each."""
+    found: dict[str, InputCount] = {}
+    for each in (one for chunk in chunks for one in chunk.inputs):
+        before = found.get(each.input, InputCount(input=each.input, rows=0))
+        exact = before.exact and each.exact
+        found[each.input] = InputCount(input=each.input, rows=before.rows + each.rows, exact=exact)
+    return tuple(found.values())
 
 
 def survival(facts: TableFacts, now: datetime, needed: timedelta) -> Survival:

@@ -35,6 +35,26 @@ class Survival(StrEnum):
     """Nothing removes it on its own."""
 
 
+class Semantics(StrEnum):
+    """What the version of an input is meant to be, where it is not the same at all times."""
+
+    CURRENT = "current"
+    """What is accepted now."""
+    AS_RECORDED = "as-recorded"
+    """What was known then."""
+    CORRECTED = "corrected"
+    """What should have been known then."""
+    AS_DECIDED = "as-decided"
+    """What a decision of that time was made with."""
+
+
+class RowCount(Document):
+    """How many rows there are, as far as the metadata of files tells: some of them may lie in files that are cut."""
+
+    least: int
+    most: int
+
+
 class InputPin(Document):
     """One input at one version, and the part of it that the run reads."""
 
@@ -49,6 +69,12 @@ class InputPin(Document):
     files: int
     rows: int
     bytes: int
+    read: Annotated[dict[str, RowCount], later({})] = Field(default_factory=dict)
+    """Of a table that is read by window: how much of it each chunk reads, by its id, warm-up included."""
+    asked: Annotated[str, later("")] = ""
+    """Which version, in words, where the pipeline says so; empty: the newest when it was planned."""
+    semantics: Annotated[Semantics | None, later(None)] = None
+    """None: the pipeline does not say."""
     log: Annotated[LogPin | None, later(None)] = None
     """For a topic: the literal offsets that are read."""
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from itertools import accumulate
 from urllib.parse import unquote_plus
 
 from backcast.model.column import TimeColumn, TimeKind
-from backcast.model.manifest import ChunkPlan
+from backcast.model.manifest import ChunkPlan, RowCount
 from backcast.model.scope import TimeClause
-from backcast.model.table import FileRef, TableIdentity
+from backcast.model.table import FileRef, PartitionField, TableIdentity
+from backcast.model.time import Grain, Interval, ceil_instant, floor_instant
 
 _BY_TIME = ("identity", "hour", "day", "month", "year")
 _PAD = "0000-01-01T00:00:00.000000"
@@ -80,3 +84,47 @@ def rows_by_chunk(files: Iterable[FileRef], chunks: tuple[ChunkPlan, ...], ident
         if chunk_id is not None:
             rows[chunk_id] += file.rows
     return rows
+
+
+class RowFinder:
+    """How many rows of a table's files lie in a window of time, by the files' partitions alone."""
+
+    def __init__(self, files: Iterable[FileRef], fields: tuple[PartitionField, ...], column: TimeColumn) -> None:
+        found = (each for each in fields if each.source == column.column and each.transform in _BY_TIME)
+        self._column, self._field = column, next(found, None)
+        self._anywhere = 0
+        """Rows of files that no field places in time: a window may hold all of them, or none."""
+        most, least = Counter[object](), Counter[object]()
+        for file in files:
+            text = None if self._field is None else partition_value(file.partition, self._field.name)
+            if text is None or self._field is None:
+                self._anywhere += file.rows
+                continue
+            start = column.value(first_value(text, self._field.transform, column))
+            most[start] += file.rows
+            least[start] += 0 if file.deletes else file.rows
+        self._starts: list[object] = sorted(most)  # type: ignore[type-var]  # all of one column's type
+        self._most = [0, *accumulate(most[each] for each in self._starts)]
+        self._least = [0, *accumulate(least[each] for each in self._starts)]
+
+    def rows_in(self, window: Interval) -> RowCount:
+        first, last = self._boundary(window.start, floor_instant), self._place(window.end)
+        whole = self._boundary(window.start, ceil_instant), self._boundary(window.end, floor_instant)
+        least = max(0, self._least[whole[1]] - self._least[whole[0]])
+        return RowCount(least=least, most=self._most[last] - self._most[first] + self._anywhere)
+
+    def _boundary(self, moment: datetime, rounded: Callable[[datetime, Grain, str], datetime]) -> int:
+        zone = self._column.zone if self._column.is_wall else "UTC"
+        unit = self._unit
+        return self._place(moment if unit is None else rounded(moment, unit, zone))
+
+    def _place(self, moment: datetime) -> int:
+        """How many partitions begin before the moment."""
+        return bisect_left(self._starts, self._column.value(self._column.encode(moment)))  # type: ignore[type-var]
+
+    @property
+    def _unit(self) -> Grain | None:
+        """What a partition holds more of than one value; a window takes single values whole, or not at all."""
+        if self._field is None or self._field.transform == "identity":
+            return None
+        return Grain(self._field.transform)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from backcast.model.calendar import EVERY_DAY, Calendar
 from backcast.model.column import TimeColumn
-from backcast.model.manifest import Settings
+from backcast.model.manifest import Semantics, Settings
 from backcast.model.source import LogSource
 from backcast.model.states import Execution
 from backcast.model.time import Grain, Interval
@@ -86,6 +86,10 @@ class InputSpec:
     dataset: Relation | LogSource
     windowed: bool = True
     """False: read whole, whatever the window (reference data). True only for a dataset with time columns."""
+    version: str | None = None
+    as_of: datetime | None = None
+    """The version of a table that was the newest then. At most one of both; neither: the newest when it is planned."""
+    semantics: Semantics | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from backcast.model.finding import Finding, Severity
 from backcast.model.manifest import Manifest
 from backcast.model.replay import Replayed
 from backcast.model.request import Request
-from backcast.model.run import Chunk, Lease, Publication, Run
+from backcast.model.run import Chunk, InputCount, Lease, Publication, Run
 from backcast.model.throttled import Throttled
 from backcast.model.verdict import Verdict
 from backcast.model.watch import Watch
@@ -76,6 +76,8 @@ class Status(Document):
     strip: str = ""
     """One letter per chunk, in order: `.` pending, `:` held back, `>` running, `#` staged, `x` failed."""
     output_rows: int
+    inputs: tuple[InputCount, ...] = ()
+    """What staged chunks have read of each input by window. What several of them read counts for each."""
     rows_per_second: float | None
     seconds_left: float | None
     failed_chunks: tuple[Chunk, ...]

@@ -31,6 +31,16 @@ class Run(Document):
     superseded_by: str | None = None
 
 
+class InputCount(Document):
+    """How much of one input a chunk has read, warm-up included."""
+
+    input: str
+    rows: int
+    """Of a topic its offsets."""
+    exact: bool = True
+    """False: at most so many, for some of the files also hold rows that it does not read."""
+
+
 class Chunk(Document):
     """One row of the ledger."""
 
@@ -46,6 +56,8 @@ class Chunk(Document):
     version: str | None = None
     """Staged version of the commit that holds it."""
     output_rows: int | None = None
+    inputs: Annotated[tuple[InputCount, ...], later(())] = ()
+    """Of each input that is read by window, once the chunk is staged."""
     started_at: datetime | None = None
     finished_at: datetime | None = None
     error: str = ""

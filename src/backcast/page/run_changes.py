@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from backcast.model.diff import DiffLate
 from backcast.model.evidence import Evidence
+from backcast.model.run import Chunk
 from backcast.page.charts import Bar, bars, columns
 from backcast.page.diff import late_paragraph
 from backcast.page.markup import Content, Html, Tone, details, join, paragraph, section, table, tiles
@@ -42,6 +43,10 @@ def _counted(evidence: Evidence) -> Html | None:
     return section("What changed", tiles(told) if told else None, note=note)
 
 
+def _read(chunk: Chunk) -> str:
+    return ", ".join(f"{'' if each.exact else '≤ '}{each.rows:,} {each.input}" for each in chunk.inputs)
+
+
 def rows_section(evidence: Evidence) -> Html | None:
     before = evidence.rows_before
     groups = []
@@ -55,9 +60,9 @@ def rows_section(evidence: Evidence) -> Html | None:
         return None
     note = "Grey: what was there; blue: what the run computed." if before else "What the run computed for each chunk."
     listed = table(
-        ("chunk", "before", "now", "attempts", "staged version"),
+        ("chunk", "read", "before", "now", "attempts", "staged version"),
         [
-            (chunk.chunk_id, before.get(chunk.chunk_id), chunk.output_rows, chunk.attempts, chunk.version)
+            (chunk.chunk_id, _read(chunk), before.get(chunk.chunk_id), chunk.output_rows, chunk.attempts, chunk.version)
             for chunk in evidence.chunks
         ],
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from backcast.model.manifest import Manifest
-    from backcast.model.run import Chunk, Effect, Event, Holder, Lease, Publication, Run, StageRecord
+    from backcast.model.run import Chunk, Effect, Event, Holder, InputCount, Lease, Publication, Run, StageRecord
     from backcast.model.states import EffectState, RunState
     from backcast.model.throttle import Throttle
     from backcast.model.verdict import Verdict
@@ -100,8 +100,17 @@ class ChunkLedger(Protocol):
         A worker whose lease has ended cannot renew it from then on.
         """
 
-    def staged(self, record: StageRecord, rows: dict[str, int], lease: Lease) -> None:
-        """Record the outcome of one commit, all its chunks at once. Raises StateConflict when the token is stale."""
+    def staged(
+        self,
+        record: StageRecord,
+        rows: dict[str, int],
+        lease: Lease,
+        inputs: Mapping[str, tuple[InputCount, ...]] | None = None,
+    ) -> None:
+        """Record the outcome of one commit, all its chunks at once, and what each had read.
+
+        Raises StateConflict when the token is stale.
+        """
 
     def failed(self, run_id: str, chunk_ids: Sequence[str], error: str, lease: Lease) -> None: ...
 

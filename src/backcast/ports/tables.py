@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from backcast.model.scope import EVERYTHING
@@ -35,6 +35,9 @@ class Source(Protocol):
 
     def facts(self, version: str | None = None) -> TableFacts:
         """The given version, or the newest. Raises Drifted when a given version is gone."""
+
+    def version_at(self, moment: datetime) -> str | None:
+        """The version that was the newest then; None when there was none, or nobody knows any more."""
 
     def files(self, version: str | None, predicate: Predicate) -> FileList:
         """Files of that version that can hold matching rows; empty for version None."""

@@ -14,7 +14,7 @@ from backcast.errors import ConfigError, InvalidRequest, UnknownName
 from backcast.model.calendar import Calendar
 from backcast.model.diff import DiffRules
 from backcast.model.manifest import Settings
-from backcast.model.pipeline import Dataset, InputSpec, PipelineSpec, Relation, TableFormat
+from backcast.model.pipeline import Dataset, PipelineSpec, Relation, TableFormat
 from backcast.model.source import KafkaAccess, LogSource
 from backcast.model.stream import StreamSpec
 from backcast.model.table import PublishMode
@@ -129,8 +129,7 @@ class Project:
             name=name,
             version=config.version,
             inputs=tuple(
-                InputSpec(name=key, dataset=self.input(each.dataset), windowed=each.window == "output")
-                for key, each in config.inputs.items()
+                each.spec(key, self.input(each.dataset), output.time.zone) for key, each in config.inputs.items()
             ),
             output=output,
             warm_up_before=config.warm_up.before,

@@ -80,6 +80,8 @@ def _pipeline(
         if dataset in sources:
             if each.get("window", "output") == "all":
                 yield path, f"source {dataset!r} is a log: it is read by window, never whole"
+            for word in sorted({"version", "as_of", "semantics"} & each.keys()):
+                yield (*path, word), f"source {dataset!r} is a log: it has no versions"
         elif dataset not in datasets:
             known = {**datasets, **sources}
             yield path, f"no dataset or source is called {dataset!r}{suggestion(dataset, known)}"

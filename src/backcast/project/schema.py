@@ -28,6 +28,7 @@ from backcast.model.table import PublishMode
 from backcast.model.throttle import Throttle
 from backcast.model.time import Grain
 from backcast.project.diff_schema import NO_DIFF_CONFIG, DiffConfig
+from backcast.project.input_schema import InputConfig, input_of
 from backcast.project.problems import KeyPath
 from backcast.project.rule_schema import NO_GATES_CONFIG, GatesConfig, RuleEntry
 from backcast.project.secrets import masked
@@ -191,17 +192,6 @@ class DatasetConfig(Document):
         return self
 
 
-def _input(value: object) -> object:
-    return {"dataset": value} if isinstance(value, str) else value
-
-
-class InputConfig(Document):
-    """An input: the part of a dataset that the output window (with warm-up) needs, or all of it."""
-
-    dataset: Label
-    window: Literal["output", "all"] = "output"
-
-
 class WarmUpConfig(Document):
     """How much more input than output is read, on both sides."""
 
@@ -271,7 +261,7 @@ class PipelineConfig(Document):
     transform: str | None = None
     sql: str | None = None
     version: Version
-    inputs: Annotated[dict[Identifier, Annotated[InputConfig, BeforeValidator(_input)]], Field(min_length=1)]
+    inputs: Annotated[dict[Identifier, Annotated[InputConfig, BeforeValidator(input_of)]], Field(min_length=1)]
     output: Label
     warm_up: WarmUpConfig = WarmUpConfig()
     publish: PublishConfig = PublishConfig()

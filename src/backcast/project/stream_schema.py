@@ -82,6 +82,10 @@ class StreamConfig(Document):
             said = "reads no topic" if not topics else "reads several topics"
             hint = "a stream needs a pipeline with exactly one Kafka source among its inputs"
             raise InvalidRequest(f"{place}: pipeline {pipeline.name!r} {said}", hint=hint)
+        old = [each.name for each in pipeline.inputs if each.version is not None or each.as_of is not None]
+        if old and not self.external:
+            hint = "declare a pipeline of its own for runs that read an older version"
+            raise InvalidRequest(f"{place}: a stream reads the newest version, and {old[0]!r} names another", hint=hint)
         output = pipeline.output
         if self.write is StreamWrite.MERGE and not (output.key and output.version):
             hint = f"declare key and version of datasets.{output.name}, or write: append"

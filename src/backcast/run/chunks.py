@@ -17,6 +17,7 @@ from backcast.errors import (
 )
 from backcast.faults import point
 from backcast.model.digest import EMPTY, Digest
+from backcast.model.inputs import input_counts
 from backcast.model.log import read_by_partition
 from backcast.model.manifest import ChunkPlan
 from backcast.model.partitions import rows_by_chunk
@@ -128,7 +129,8 @@ def _stage_group(job: RunJob, stage: Stage, claimed: list[Chunk], plans: list[Ch
         digest=digest,
         seconds=round(job.clock.monotonic() - started, 3),
     )
-    job.store.chunks.staged(record, counts, job.lease.check())
+    read = {name: input_counts(job.compute.inputs, name) for name in write.chunk_ids}
+    job.store.chunks.staged(record, counts, job.lease.check(), read)
     point("chunk.after-record")
     job.store.effects.end(effect, EffectState.LANDED, version=commit.version)
     size = sum(file.size for file in commit.added)

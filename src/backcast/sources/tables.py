@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from backcast.errors import Drifted
-from backcast.model.inputs import input_predicate, survival
+from backcast.errors import Drifted, PlanRefused
+from backcast.model.inputs import input_predicate, rows_read, survival
 from backcast.model.manifest import InputPin
 from backcast.model.pipeline import Dataset, InputSpec
 from backcast.model.scope import Predicate, during
-from backcast.model.table import TableIdentity
+from backcast.model.table import TableFacts, TableIdentity
 from backcast.model.time import Interval
 from backcast.ports import Reading, Source
 
@@ -29,8 +29,9 @@ class TableInput:
         return self.table.facts().identity
 
     def pin(self, windows: Mapping[str, Interval], now: datetime) -> InputPin:
-        """The newest version, unless another one was decided, and what of it the windows need."""
-        facts = self.table.facts(self.decided.get(self.spec.name))
+        """The newest version, unless another one was decided or asked for, and what of it the windows need."""
+        decided = self.spec.name in self.decided
+        facts = self.table.facts(self.decided[self.spec.name]) if decided else self._asked(windows, now)
         version = self.decided.get(self.spec.name, facts.version)
         files = self.table.files(version, input_predicate(self.spec, windows))
         return InputPin(
@@ -44,7 +45,36 @@ class TableInput:
             files=len(files.files),
             rows=files.rows,
             bytes=files.size,
+            asked=_asked(self.spec),
+            semantics=self.spec.semantics,
+            read=rows_read(self.spec, files, facts.identity.partition_fields, windows),
         )
+
+    def _asked(self, windows: Mapping[str, Interval], now: datetime) -> TableFacts:
+        """Of the version that the pipeline asks for. Raises PlanRefused when it is not there, or not all of it."""
+        version = self.spec.version if self.spec.as_of is None else self._newest_at(self.spec.as_of, now)
+        if version is None:
+            return self.table.facts()
+        try:
+            facts = self.table.facts(version)
+        except Drifted as error:
+            raise self._refused(f"{error.message}: it was expired, or never was") from error
+        if self.table.lost(version, input_predicate(self.spec, windows)) is not None:
+            raise self._refused(f"files of version {version} of {facts.identity.name} were cleaned up")
+        return facts
+
+    def _newest_at(self, moment: datetime, now: datetime) -> str:
+        if moment > now:
+            raise self._refused(f"a version {_asked(self.spec)} is yet to come")
+        found = self.table.version_at(moment)
+        if found is None:
+            raise self._refused(f"there is no version {_asked(self.spec)}, or no longer")
+        return found
+
+    def _refused(self, told: str) -> PlanRefused:
+        name = self.spec.name
+        hint = f"let inputs.{name} of the pipeline name a version or a moment that is kept, or neither for the newest"
+        return PlanRefused(f"input {name}: {told}", hint=hint, input=name)
 
     def check(self, pin: InputPin, windows: Mapping[str, Interval]) -> None:
         facts = self.table.facts(pin.version) if pin.version is not None else self.table.facts()
@@ -66,3 +96,9 @@ class TableInput:
         if not pin.windowed or not isinstance(dataset, Dataset):
             return None
         return {name: during((dataset.time,), (window,)) for name, window in windows.items()}
+
+
+def _asked(spec: InputSpec) -> str:
+    if spec.as_of is not None:
+        return f"as of {spec.as_of:%Y-%m-%d %H:%M:%S} UTC"
+    return "" if spec.version is None else "as the pipeline names it"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select, update
 
 from backcast.errors import StateConflict, UnknownName
 from backcast.model.canary import CHOSEN
-from backcast.model.run import Chunk, Lease, StageRecord, lease_name, worker_lease_name
+from backcast.model.run import Chunk, InputCount, Lease, StageRecord, lease_name, worker_lease_name
 from backcast.model.states import ChunkState, RunState
 from backcast.model.throttle import Throttle
 from backcast.store import events, jobs, leases, reader
@@ -24,6 +25,7 @@ _CLEAN = {
     "lease": None,
     "version": None,
     "output_rows": None,
+    "inputs": (),
     "started_at": None,
     "finished_at": None,
     "error": "",
@@ -72,7 +74,13 @@ class SqlChunks:
             query = select(func.count()).select_from(chunks).where(chunks.c.run_id == run_id, unfinished)
             return int(connection.execute(query).scalar_one())
 
-    def staged(self, record: StageRecord, rows: dict[str, int], lease: Lease) -> None:
+    def staged(
+        self,
+        record: StageRecord,
+        rows: dict[str, int],
+        lease: Lease,
+        inputs: Mapping[str, tuple[InputCount, ...]] | None = None,
+    ) -> None:
         """A chunk that `rows` does not name wrote no row."""
         strangers = sorted(set(rows) - set(record.chunk_ids))
         if strangers:
@@ -90,10 +98,16 @@ class SqlChunks:
             }
             changed = connection.execute(update(chunks).where(mine).values(outcome)).rowcount
             _expect_all(changed, record.run_id, record.chunk_ids)
-            wrote = [{"chunk": chunk_id, "rows": count} for chunk_id, count in rows.items() if count]
-            if wrote:
+            read = inputs or {}
+            told = [
+                {"chunk": name, "rows": rows.get(name, 0), "read": read.get(name, ())}
+                for name in record.chunk_ids
+                if rows.get(name) or read.get(name)
+            ]
+            if told:
                 one = and_(chunks.c.run_id == record.run_id, chunks.c.chunk_id == bindparam("chunk"))
-                connection.execute(update(chunks).where(one).values(output_rows=bindparam("rows")), wrote)
+                values: dict[str, Any] = {"output_rows": bindparam("rows"), "inputs": bindparam("read")}
+                connection.execute(update(chunks).where(one).values(values), told)
             row = {
                 **record.model_dump(),
                 "chunk_ids": events.text(record.chunk_ids),

@@ -6,16 +6,19 @@ that no code outside the two answers needs a row lock or a retry.
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sqlalchemy import BigInteger, Connection, Engine, event, exc
+from sqlalchemy import BigInteger, Connection, Engine, Text, event, exc
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
 
 from backcast.errors import BackcastError
+from backcast.model.document import canonical
+from backcast.model.run import InputCount
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import interfaces
@@ -67,6 +70,19 @@ class Instant(TypeDecorator[datetime]):
 
     def process_result_value(self, value: Any, dialect: interfaces.Dialect) -> datetime | None:
         return None if value is None else _EPOCH + timedelta(microseconds=value)
+
+
+class Counts(TypeDecorator[tuple[InputCount, ...]]):
+    """What a chunk has read of its inputs, as JSON."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[InputCount, ...] | None, dialect: interfaces.Dialect) -> Any:
+        return canonical([each.as_json() for each in value or ()]).decode()
+
+    def process_result_value(self, value: Any, dialect: interfaces.Dialect) -> tuple[InputCount, ...]:
+        return tuple(InputCount.model_validate(each) for each in json.loads(value))
 
 
 class StoreNow(FunctionElement[datetime]):

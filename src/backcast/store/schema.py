@@ -15,9 +15,9 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from backcast.store.dialect import Instant
+from backcast.store.dialect import Counts, Instant
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every schema this code can upgrade from, oldest first; the last is what it works with."""
 
 VERSION_TABLE = "store_version"
@@ -81,6 +81,7 @@ chunks = Table(
     Column("lease", BigInteger),
     Column("version", Text),
     Column("output_rows", BigInteger),
+    Column("inputs", Counts, nullable=False, server_default="[]"),
     Column("started_at", Instant),
     Column("finished_at", Instant),
     Column("error", Text, nullable=False),

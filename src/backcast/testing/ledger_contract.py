@@ -9,7 +9,7 @@ import pytest
 
 from backcast.errors import InvalidRequest, LeaseHeld, StateConflict, UnknownName
 from backcast.model.digest import Digest
-from backcast.model.run import Chunk, Lease, StageRecord, lease_name, worker_lease_name
+from backcast.model.run import Chunk, InputCount, Lease, StageRecord, lease_name, worker_lease_name
 from backcast.model.states import ChunkState, EffectState, RunState
 from backcast.model.throttle import Throttle
 from backcast.testing import store_workers as workers
@@ -115,15 +115,19 @@ class LedgerContract:
         run_id, lease = running(store, 3)
         claimed = store.chunks.claim(run_id, lease, 2)
         record = record_of(claimed)
-        store.chunks.staged(record, {"2025-01-01": 20}, lease)
+        read = (InputCount(input="events", rows=2**50, exact=False), InputCount(input="days", rows=0))
+        store.chunks.staged(record, {"2025-01-01": 20}, lease, {"2025-01-01": read})
         first, second, third = store.runs.chunks(run_id)
         assert (first.state, first.output_rows, first.version) == (ChunkState.STAGED, 20, "55")
         assert (second.state, second.output_rows) == (ChunkState.STAGED, 0)
+        assert (first.inputs, second.inputs, third.inputs) == (read, (), ())
         assert first.finished_at is not None
         assert third.state is ChunkState.PENDING
         assert store.runs.stage_records(run_id) == [record]
         with pytest.raises(StateConflict):
             store.chunks.staged(record, {}, lease)
+        store.chunks.reset(run_id, [first.chunk_id], lease)
+        assert store.runs.chunks(run_id)[0].inputs == ()
 
     def test_a_worker_whose_lease_was_taken_over_records_nothing(self, store: SqlStore) -> None:
         run_id, stale = running(store, 2)

@@ -13,7 +13,16 @@ from backcast.cli.render.words import about, count, duration, moment, number, si
 from backcast.model.finding import Finding, Severity
 from backcast.model.layer import Consequence
 from backcast.model.log import LogPin, span
-from backcast.model.manifest import CodeIdentity, Estimate, InputPin, LivePolicy, Manifest, Settings, Survival
+from backcast.model.manifest import (
+    CodeIdentity,
+    Estimate,
+    InputPin,
+    LivePolicy,
+    Manifest,
+    Semantics,
+    Settings,
+    Survival,
+)
 from backcast.model.need import Reach
 from backcast.model.pieces import pieces
 from backcast.model.pipeline import TableFormat
@@ -183,6 +192,14 @@ def _title(plan: Plan) -> RenderableType:
     return text(("Plan ", STRONG), (plan.run_id, STRONG), "  ", recorded, (f"  {plan.sha256[:12]}", QUIET))
 
 
+_MEANT = {
+    Semantics.CURRENT: "what is accepted now",
+    Semantics.AS_RECORDED: "what was known then",
+    Semantics.CORRECTED: "what should have been known then",
+    Semantics.AS_DECIDED: "what a decision of that time was made with",
+}
+
+
 def _input(pin: InputPin, manifest: Manifest) -> list[RenderableType]:
     if pin.log is not None:
         return _log_input(pin, pin.log, manifest)
@@ -191,7 +208,8 @@ def _input(pin: InputPin, manifest: Manifest) -> list[RenderableType]:
     amount = f"{count(pin.rows, 'row')}, {size(pin.bytes)} in {count(pin.files, 'file')}"
     name = "" if pin.name == pin.identity.name else f"{pin.name}: "
     return [
-        text(name, (pin.identity.name, STRONG), f" at {version}"),
+        text(name, (pin.identity.name, STRONG), f" at {version}", (f", {pin.asked}" if pin.asked else "", QUIET)),
+        *([text(pin.semantics.value, (f": {_MEANT[pin.semantics]}", QUIET))] if pin.semantics is not None else []),
         *([_read_window(manifest), f"reads {amount}"] if pin.windowed else [f"reads all of it: {amount}"]),
         text((pin.survival, _SURVIVAL[pin.survival]), f"  {_survival(pin)}"),
     ]

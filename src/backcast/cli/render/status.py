@@ -66,6 +66,7 @@ def render_status(status: Status, now: datetime) -> RenderableType:
             [
                 ("change", change_lines(status.manifest)),
                 ("chunks", _chunks(status)),
+                ("read", _read(status)),
                 ("at work", _at_work(status)),
                 ("throttle", throttle_lines(status.throttled, now)),
                 ("restaged", _restaged(status)),
@@ -173,6 +174,13 @@ def _chunks(status: Status) -> list[RenderableType]:
     if status.seconds_left is not None and counts.pending + counts.running:
         pace.append(f"about {duration(status.seconds_left)} left")
     return [*lines, ", ".join(pace)]
+
+
+def _read(status: Status) -> list[RenderableType]:
+    """Of inputs by window, as far as chunks are staged."""
+    logs = {pin.name for pin in status.manifest.inputs if pin.log is not None}
+    found = [(each, count(each.rows, "offset" if each.input in logs else "row")) for each in status.inputs]
+    return [f"{'' if each.exact else 'at most '}{counted} of {each.input}" for each, counted in found]
 
 
 def _at_work(status: Status) -> list[RenderableType]:

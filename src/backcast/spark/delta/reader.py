@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from backcast.errors import Drifted
@@ -14,10 +16,12 @@ from backcast.spark.delta.facts import table_facts
 from backcast.spark.delta.handle import DeltaHandle
 from backcast.spark.delta.lost import lost_file
 from backcast.spark.gateway import jvm_errors
-from backcast.spark.predicates import to_column
+from backcast.spark.predicates import quote, to_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DeltaReader:
@@ -33,6 +37,15 @@ class DeltaReader:
         """The given version, or the newest. Schema and partitioning are always today's."""
         with self._errors("looking at"):
             return table_facts(self._handle, version)
+
+    def version_at(self, moment: datetime) -> str | None:
+        """By the commits that the log still has: none is newer than the one behind it, whatever their clocks say."""
+        with self._errors("looking for a version of"):
+            history = self._handle.spark.sql(f"DESCRIBE HISTORY delta.{quote(self._handle.location)}")
+            commits = sorted(history.selectExpr("version", "unix_micros(timestamp) AS at").collect())
+            micros = (moment - _EPOCH) // timedelta(microseconds=1)
+            until = [str(commit.version) for commit in takewhile(lambda commit: commit.at <= micros, commits)]
+            return until[-1] if until else None
 
     def files(self, version: str | None, predicate: Predicate) -> FileList:
         """Files of that version that can hold matching rows, from metadata alone."""

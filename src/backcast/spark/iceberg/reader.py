@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from backcast.model.scope import Predicate
@@ -19,6 +20,8 @@ from backcast.spark.predicates import to_column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 class IcebergReader:
     """Reads one table at any of its versions. Never writes."""
@@ -33,6 +36,13 @@ class IcebergReader:
         """The given version, or the newest. Schema and partitioning are always today's."""
         with self._errors("looking at"):
             return table_facts(self._handle, version)
+
+    def version_at(self, moment: datetime) -> str | None:
+        """By the history of main, which expiry cuts off at its beginning."""
+        with self._errors("looking for a version of"):
+            millis = (moment - _EPOCH) // timedelta(milliseconds=1)
+            found = self._handle.java("util.SnapshotUtil").nullableSnapshotIdAsOfTime(self._handle.load(), millis)
+            return None if found is None else str(found)
 
     def files(self, version: str | None, predicate: Predicate) -> FileList:
         """Files of that version that can hold matching rows, from metadata alone."""
