@@ -273,3 +273,18 @@ def test_a_metric_of_a_masked_column_tells_only_whether_it_needs_a_look(sql: str
 )
 def test_shares_are_short_and_never_round_to_nothing(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "sees"),
+    [
+        (RuleKind.SQL, "SELECT * FROM stage WHERE base_price < 0", False),
+        (RuleKind.SQL, "SELECT id FROM stage EXCEPT SELECT id FROM Base", True),
+        (RuleKind.PYTHON, None, True),
+        (RuleKind.PANDERA, None, False),
+        (RuleKind.DRIFT, None, True),
+        (RuleKind.UNIQUE, None, False),
+    ],
+)
+def test_a_rule_that_may_look_at_the_base_is_known_as_one(kind: RuleKind, query: str | None, sees: bool) -> None:
+    assert Rule(kind=kind, name="r", query=query).sees_base is sees
