@@ -16,7 +16,7 @@ from backcast.model.amendment import amendments, current_inputs
 from backcast.model.approval import Approvals
 from backcast.model.canary import JUDGED, Canary, CanaryVerdict, chosen, judged, part_of, spread
 from backcast.model.report import OnProgress, Progress
-from backcast.model.rule import AGAINST_BASE, NO_GATES
+from backcast.model.rule import NO_GATES
 from backcast.model.stage import recorded_stage, recorded_staged, stages_of
 from backcast.model.states import ChunkState, RunState
 from backcast.model.table import NetChange, PublishMode
@@ -77,8 +77,9 @@ def live_rules(world: World, run_id: str, version: str | None, files: tuple[File
     """
     runs = world.store().runs
     manifest, events = runs.manifest(run_id), runs.events(run_id)
-    replaces = manifest.settings.publish_mode is PublishMode.REPLACE
-    rules = tuple(rule for rule in manifest.settings.rules if replaces or rule.kind not in AGAINST_BASE)
+    mode = manifest.settings.publish_mode
+    replaces = mode is PublishMode.REPLACE
+    rules = tuple(rule for rule in manifest.settings.rules if mode is not PublishMode.MERGE or not rule.sees_base)
     if not rules:
         return ()
     settings = manifest.settings.model_copy(update={"gates": NO_GATES, "rules": rules})

@@ -110,7 +110,7 @@ def _after_publish(watch: Watch | None, now: datetime, command: str, because: st
     if watch is None:
         return command, because
     if watch.newest is not None and watch.failed:
-        wrong = [check.name for check in watch.newest.checks if not check.passed]
+        wrong = [check.name for check in watch.newest.wrong]
         return command, f"published, and the newest look at the table failed: {', '.join(wrong)}"
     is_over = watch.until is None or now >= watch.until
     return (command, because) if is_over else (f"backcast watch {watch.run_id}", because)

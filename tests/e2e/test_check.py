@@ -8,7 +8,7 @@ import pytest
 
 from backcast.cli.dispatch import dispatch
 from backcast.demo.shell import in_process
-from backcast.errors import InvalidRequest, StateConflict
+from backcast.errors import InvalidRequest, StateConflict, UnknownName
 from backcast.model.time import Grain
 from backcast.testing.shop import Shop
 from tests.e2e.test_canary import changed
@@ -34,7 +34,7 @@ def test_gaps_and_doubles_of_a_dataset_are_found(shop: Shop) -> None:
 
 
 def test_a_masked_key_is_not_shown_and_half_a_window_is_refused(shop: Shop) -> None:
-    changed(shop, "    key: [day, shop]\n", "    key: [day, shop]\n    masked: [shop]\n")
+    changed(shop, "    key: [day, shop]\n", "    key: [day, shop]\n    masked: [Shop]\n")
     shop.live("2026-01-02", shop="S1")
     control = shop.open()
     found = control.check("revenue")
@@ -43,6 +43,9 @@ def test_a_masked_key_is_not_shown_and_half_a_window_is_refused(shop: Shop) -> N
     for window in ({"start": "2026-01-02"}, {"end": "2026-01-02"}, {"start": "2026-01-03", "end": "2026-01-02"}):
         with pytest.raises(InvalidRequest):
             control.check("revenue", **window)
+    changed(shop, "masked: [Shop]", "masked: [shops]")
+    with pytest.raises(UnknownName, match="`masked` of dataset revenue names column 'shops'"):
+        shop.open().check("revenue")
 
 
 def test_hours_of_a_zone_are_counted_by_its_own_clock(shop: Shop) -> None:

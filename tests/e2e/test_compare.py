@@ -158,7 +158,7 @@ def test_a_schema_that_changed_between_versions_is_explained(shop: Shop) -> None
 
 def test_tolerance_and_masking_come_from_the_dataset(shop: Shop) -> None:
     config = shop.root / "backcast.yaml"
-    told = "key: [day, shop]\n    masked: [shop]\n    diff: {tolerance: {revenue: 0.5, sales: 50%}}"
+    told = "key: [day, shop]\n    masked: [Shop]\n    diff: {tolerance: {revenue: 0.5, sales: 50%}}"
     config.write_text(config.read_text().replace("key: [day, shop]", told))
     control = shop.open()
     first = control.world.version("revenue", "head")
@@ -169,3 +169,8 @@ def test_tolerance_and_masking_come_from_the_dataset(shop: Shop) -> None:
     assert (found.rows.tolerated, found.rows.changed) == (2, 1)
     assert {each.key["shop"] for each in found.samples} == {"***"}
     assert "S1" not in found.model_dump_json()
+    config.write_text(config.read_text().replace("masked: [Shop]", "masked: [note]"))
+    with pytest.raises(UnknownName, match="`masked` of dataset revenue names column 'note'"):
+        shop.open().compare("revenue", start=first)
+    shop.spark.sql(f"ALTER TABLE {shop.revenue} ADD COLUMN note STRING")
+    assert shop.open().compare("revenue", start=first, end=first).samples == ()

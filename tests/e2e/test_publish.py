@@ -237,18 +237,6 @@ def test_a_rejected_stage_cannot_be_published_by_any_door(shop: Shop) -> None:
 
 
 @ON_BOTH
-def test_a_stage_that_changed_after_its_verdict_is_not_published(shop: Shop) -> None:
-    control, run_id = accepted(shop)
-    verdict = control.world.store().runs.verdict(run_id)
-    assert verdict is not None
-    control.world.store().runs.save_verdict(verdict.model_copy(update={"net_change": "0" * 64}))
-    before = shop.rows()
-    with pytest.raises(NotValidated):
-        control.publish(run_id)
-    assert shop.rows() == before
-
-
-@ON_BOTH
 def test_a_newer_run_supersedes_also_after_a_compaction_and_its_undo_hands_back(shop: Shop) -> None:
     """To whom it belongs then: a third run may have taken over meanwhile."""
     control, first = accepted(shop)

@@ -221,7 +221,7 @@ def test_a_warning_is_told_and_blocks_nothing(shop: Shop) -> None:
 def test_rules_of_dataset_and_pipeline_both_apply_and_masked_values_are_nowhere(shop: Shop) -> None:
     declare(
         shop,
-        "masked: [shop]\nrules:\n  - accepted: {column: shop, values: [S0, S1, S2], severity: warn}",
+        "masked: [Shop]\nrules:\n  - accepted: {column: shop, values: [S0, S1, S2], severity: warn}",
         "rules:\n  - sql: {query: 'SELECT concat(shop, 1) AS secret FROM stage', severity: warn}\n"
         "  - drift: {column: shop, at_most: 0%, where: shop <> 'S3'}",
     )

@@ -73,6 +73,41 @@ def test_appended_rows_are_held_to_the_rules_after_their_publish(
     assert failing() == {"unique id"}
 
 
+def test_a_merge_is_held_to_rules_and_gates_and_watched_without_those_that_see_the_base(
+    new_orders: Callable[..., Orders],
+) -> None:
+    orders = new_orders(partitions=1)
+    rules = """\
+rules:
+  - range: {column: amount, min: 1}
+  - sum: {column: amount, tolerance: 10%, severity: warn}
+  - sql: {query: SELECT id FROM stage WHERE id < 5 EXCEPT SELECT id FROM base, name: no small number is new}
+  - sql: SELECT id FROM stage WHERE shop IS NULL
+gates: {changed_rows: 60%}
+"""
+    orders.configure(pipeline=f"publish: {{mode: merge}}\n{rules}")
+    rows = ", ".join(f"({number}, 'old', TIMESTAMP'{FIRST.isoformat()}', 1.00, DATE'2026-01-01')" for number in (1, 4))
+    orders.spark.sql(f"INSERT INTO {orders.table} SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
+    orders.send([Order(number, FIRST + timedelta(hours=1), "5.00") for number in (1, 6)], partition=0)
+    control = orders.open()
+    run_id = control.plan(Request(pipeline="orders", offsets="earliest", requested_by="tests")).run_id
+    assert control.run(run_id).state is RunState.REVIEW
+    verdict = control.validate(run_id)
+    told = {each.name: (each.passed, each.detail) for each in verdict.results}
+    assert told["range amount"] == (True, "3 rows")
+    assert told["sum amount"][0] is False
+    assert told["no small number is new"] == (True, "no row")
+    assert told["changed rows"][0] is False
+    control.approve(run_id, comment="the first orders of the day")
+    control.publish(run_id)
+    seen = control.watch(run_id, once=True).newest
+    assert seen is not None
+    assert seen.passed, seen.checks
+    looked = {each.name for each in seen.checks}
+    assert looked >= {"range amount", "key unique"}
+    assert not looked & {"sum amount", "no small number is new", "changed rows"}
+
+
 def test_a_canary_counts_the_records_of_its_own_chunks(new_orders: Callable[..., Orders]) -> None:
     orders = new_orders(partitions=1)
     orders.configure(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
 
+from backcast.cli.dispatch import dispatch
+from backcast.demo.shell import in_process
 from backcast.errors import ChunkFailed, Drifted, StateConflict
 from backcast.model.finding import Severity
 from backcast.model.pipeline import TableFormat
@@ -158,8 +161,17 @@ def test_an_input_version_that_was_expired_is_drift(shop: Shop) -> None:
         control.run(run_id)
 
 
-def test_planning_changes_neither_table_nor_store(shop: Shop) -> None:
-    """A dry run leaves every byte of metadata where it was; a plan adds one planned run and touches no table."""
+def test_planning_changes_neither_table_nor_store(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """A dry run leaves every byte of metadata where it was, and so does the check of a request file, which asks the
+    tables what they still hold if it is told to; a plan adds one planned run and touches no table.
+    """
+    file = shop.root / "request.yaml"
+    file.write_text("pipeline: revenue\nfrom: 2025-01-03\nto: 2025-01-05\nreason: revenue forgot the quantity\n")
+
+    def found(*options: str) -> set[str]:
+        with in_process(shop.open()):
+            dispatch(["request", "validate", str(file), *options, "--json", "--project", str(shop.root)])
+        return {each["code"] for each in json.loads(capsys.readouterr().out)[0]["findings"]}
 
     def fingerprint() -> tuple[object, ...]:
         tables = [
@@ -171,6 +183,11 @@ def test_planning_changes_neither_table_nor_store(shop: Shop) -> None:
     before = fingerprint()
     plan = shop.open().plan(shop.request(), record=False)
     assert not plan.recorded
+    assert fingerprint() == before
+    assert "request.retention" in found()
+    deep = found("--deep")
+    assert "input.empty" in deep
+    assert "request.retention" not in deep
     assert fingerprint() == before
     assert shop.open().list() == []
     recorded = shop.open().plan(shop.request())

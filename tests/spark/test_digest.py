@@ -10,11 +10,12 @@ from pyspark.sql import functions as F
 from backcast.model.column import TimeColumn, TimeKind
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.scope import Predicate, TimeClause
+from backcast.spark.again import digest_again, shaken
 from backcast.spark.digest import KEY, digest_by, digest_columns, digest_of_row, row_hash
 from backcast.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def digests(spark: SparkSession, *literals: str) -> list[Digest]:
@@ -104,3 +105,17 @@ def test_a_thousand_chunks_are_labelled_in_one_job(spark: SparkSession) -> None:
     found = SparkEngine().digests(spark.range(1000).selectExpr("id AS h"), {str(n): part(n) for n in range(1000)})
     assert {each.rows for each in found.values()} == {1}
     assert len({each.short() for each in found.values()}) == 1000
+
+
+def test_the_second_time_rows_are_computed_by_other_tasks_on_both_sides_of_a_shuffle(spark: SparkSession) -> None:
+    """Seen by what reads the number of the task that it is in."""
+
+    def once(rows: DataFrame) -> Digest:
+        return digest_of_row(rows.agg(*digest_columns(rows.schema)).collect()[0])
+
+    # Of a bare range Spark knows how it is dealt out, and shuffles nothing.
+    rows, task = spark.range(0, 40, 1, 2).selectExpr("id * 7 % 40 AS id"), F.spark_partition_id()
+    sums = rows.groupBy("id").count()
+    assert digest_again(shaken(rows).select("id", task)) != once(rows.select("id", task)), "before it"
+    assert digest_again(sums.select("id", task)) != once(sums.select("id", task)), "behind it"
+    assert digest_again(shaken(rows).groupBy("id").count()) == once(sums)

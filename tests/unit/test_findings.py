@@ -237,6 +237,12 @@ def test_partitions_are_asked_for_only_where_there_are_some(mode: PublishMode) -
     assert mode is PublishMode.APPEND or rule_findings(whole, columns, ()) == []
 
 
+def test_a_masked_column_must_be_one_of_the_table_in_whatever_case() -> None:
+    columns = MANIFEST.target.identity.columns
+    assert rule_findings(Settings(masked=(columns[0].name.upper(),)), columns, ()) == []
+    assert codes(rule_findings(Settings(masked=("emial",)), columns, ())) == {"rules.unknown-column": Severity.BLOCK}
+
+
 def test_an_estimate_says_whether_it_is_measured_or_guessed() -> None:
     guess = estimate(Amounts(3_000_000, 1, 0), None)
     assert (guess.seconds_low, guess.seconds_high, guess.output_rows) == (11, 130, 3_000_000)

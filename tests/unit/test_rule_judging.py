@@ -224,7 +224,7 @@ def test_a_masked_column_has_no_value_in_the_words_about_its_drift() -> None:
     rule = Rule(kind=RuleKind.DRIFT, name="r", columns=("name",), tolerance=0.1)
     facts = Facts({}, distances={"": distance(buckets(a=1), buckets(b=1), ordered=False)})
     assert "most of all a" in judge(rule, facts).detail or "most of all b" in judge(rule, facts).detail
-    assert "most of all ***" in judge(rule, facts, ("name",)).detail
+    assert "most of all ***" in judge(rule, facts, ("Name",)).detail
 
 
 FRESH = {"newest": 1_767_225_600_000_000}
@@ -246,7 +246,7 @@ def test_a_masked_column_has_no_value_in_the_words_and_numbers_about_it(
     rule = Rule(kind=kind, name="r", columns=("x",), per=per, within_seconds=60)
     unit = "" if per is Per.SCOPE else "2026-01-02"
     facts = Facts({unit: stage}, {unit: base}, ends={unit: datetime(2026, 1, 2, tzinfo=UTC)})
-    told, masked = judge(rule, facts), judge(rule, facts, ("x",))
+    told, masked = judge(rule, facts), judge(rule, facts, ("X",))
     assert (told.passed, masked.passed) == (False, False)
     assert any(value in told.model_dump_json() for value in ("4711", "4,711", "1767225600", "2026-01-01"))
     text = masked.model_dump_json()
@@ -273,3 +273,18 @@ def test_a_metric_of_a_masked_column_tells_only_whether_it_needs_a_look(sql: str
 )
 def test_shares_are_short_and_never_round_to_nothing(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "sees"),
+    [
+        (RuleKind.SQL, "SELECT * FROM stage WHERE base_price < 0", False),
+        (RuleKind.SQL, "SELECT id FROM stage EXCEPT SELECT id FROM Base", True),
+        (RuleKind.PYTHON, None, True),
+        (RuleKind.PANDERA, None, False),
+        (RuleKind.DRIFT, None, True),
+        (RuleKind.UNIQUE, None, False),
+    ],
+)
+def test_a_rule_that_may_look_at_the_base_is_known_as_one(kind: RuleKind, query: str | None, sees: bool) -> None:
+    assert Rule(kind=kind, name="r", query=query).sees_base is sees

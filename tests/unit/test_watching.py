@@ -11,7 +11,7 @@ import pytest
 from backcast.cli.render.status import render_status
 from backcast.model.report import Status
 from backcast.model.run import Run
-from backcast.model.verdict import Check
+from backcast.model.verdict import Check, Consequence
 from backcast.model.watch import Look
 from backcast.status import status
 from backcast.store import open_store
@@ -36,8 +36,12 @@ def watched_run(store: SqlStore, seconds: int = 3600) -> Run:
 
 
 def look(store: SqlStore, run: Run, *, passed: bool) -> None:
-    check = Check(name="key unique", passed=passed, detail="day, shop")
-    store.runs.record(run.run_id, "watch.looked", **Look(version="82", rows=4, checks=(check,), at=AT).as_json())
+    """With a warning, which fails no look."""
+    checks = (
+        Check(name="published files", passed=False, detail="1 of 2", consequence=Consequence.WARN),
+        Check(name="key unique", passed=passed, detail="day, shop"),
+    )
+    store.runs.record(run.run_id, "watch.looked", **Look(version="82", rows=4, checks=checks, at=AT).as_json())
 
 
 def after(store: SqlStore, run: Run, **since: float) -> Status:

@@ -181,7 +181,7 @@ class Settings(Document):
         """How rows meet those with the same key; None unless the stage is merged."""
         if self.publish_mode is not PublishMode.MERGE or self.version is None:
             return None
-        return Merging(self.key, self.version, self.deletes)
+        return Merging(self.key, self.version, self.deletes, self.masked)
 
 
 class Estimate(Document):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -54,6 +55,7 @@ AGAINST_BASE = frozenset({RuleKind.SUM, RuleKind.MEAN, RuleKind.DRIFT})
 CUSTOM = frozenset({RuleKind.SQL, RuleKind.PYTHON, RuleKind.PANDERA, RuleKind.GREAT_EXPECTATIONS})
 """They bring code or queries of their own, and jobs of their own."""
 OWN_JOB = CUSTOM | {RuleKind.UNIQUE, RuleKind.REFERENCES}
+_BASE = re.compile(r"\bbase\b", re.IGNORECASE)
 
 
 class Per(StrEnum):
@@ -95,6 +97,12 @@ class Rule(Document):
     @property
     def column(self) -> str:
         return self.columns[0]
+
+    @property
+    def sees_base(self) -> bool:
+        """Whether it compares with the base, or may: Python is given it, and a query may name it."""
+        named = self.kind is RuleKind.SQL and _BASE.search(self.query or "") is not None
+        return named or self.kind is RuleKind.PYTHON or self.kind in AGAINST_BASE
 
     @property
     def claims(self) -> tuple[Claim, ...]:

@@ -198,6 +198,8 @@ class Merging:
     """The column by which a row is newer: only a greater value changes what is there."""
     deleted: str | None = None
     """A boolean column of the rows, and of no table: true takes the row of that key away."""
+    masked: tuple[str, ...] = ()
+    """Columns whose values no message shows."""
 
 
 @dataclass(frozen=True, slots=True)

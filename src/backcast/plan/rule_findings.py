@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from backcast.errors import BackcastError
 from backcast.model.finding import Finding, block, warn
 from backcast.model.manifest import InputPin, Settings
+from backcast.model.masked import not_among
 from backcast.model.pipeline import Job
 from backcast.model.rule import AGAINST_BASE, NO_GATES, Per, Rule, RuleKind
 from backcast.model.table import Column, PublishMode
@@ -73,7 +74,7 @@ def rule_findings(settings: Settings, columns: tuple[Column, ...], inputs: Itera
     types = {column.name: column.type for column in columns}
     pins = {pin.name: pin for pin in inputs}
     found = [finding for rule in settings.rules for finding in _rule(rule, types, pins, settings.publish_mode)]
-    found += [_unknown("`masked`", name, types) for name in settings.masked if name not in types]
+    found += [_unknown("`masked`", name, types) for name in not_among(settings.masked, types)]
     if settings.gates != NO_GATES and settings.publish_mode is PublishMode.APPEND:
         found.append(
             block(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from backcast.errors import NotValidated, ScopeChanged
 from backcast.model.manifest import LivePolicy
+from backcast.model.masked import hides
 from backcast.model.table import Movement, NetChange, PublishMode
 from backcast.publish.decide import merge_refusal
 from backcast.publish.job import PublishJob
@@ -40,7 +41,7 @@ class RunKeys:
     def _shown(self, keys: list[str]) -> list[str]:
         """The message goes on record and to whoever publishes: without values of a masked column."""
         settings = self._job.manifest.settings
-        return ["***"] * len(keys) if set(settings.key) & set(settings.masked) else keys
+        return ["***"] * len(keys) if hides(settings.masked, *settings.key) else keys
 
     def release(self) -> None:
         if self._merged is not None:

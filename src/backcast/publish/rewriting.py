@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backcast.errors import Drifted, UndoRefused
+from backcast.model.masked import hides
 from backcast.model.run import Publication
 from backcast.model.stage import rewrite_stage_of
 from backcast.model.table import FileList, Forget, NetChange, PublishMode, StageWrite
@@ -45,7 +46,8 @@ def doubled_keys(job: PublishJob, publication: Publication, now: FileList) -> Un
     shared = job.engine.shared_keys(target.read_files(now.version, came, job.reach), back, key)
     if not shared:
         return None
-    reason = f"rows came since with keys that the merge took away, for example {', '.join(shared[:3])}"
+    shown = "" if hides(job.manifest.settings.masked, *key) else f", for example {', '.join(shared[:3])}"
+    reason = f"rows came since with keys that the merge took away{shown}"
     return UndoRefused(reason, hint="take those rows away first, or leave it", rewritable=False)
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StructField, StructType
 
 from backcast.model.diff import MASK, DiffRules
+from backcast.model.masked import hides
 from backcast.spark.diff_align import Alignment
 from backcast.spark.diff_cells import is_hashed
 from backcast.spark.digest import digest_columns, row_hash
@@ -79,7 +80,7 @@ class Sides:
     def texts(self) -> Column:
         """Every cell as text, in order; masked ones are masked before they leave Spark."""
         cells = [
-            text_literal(MASK) if field.name in self.rules.masked else _text(value(at), field.dataType)
+            text_literal(MASK) if hides(self.rules.masked, field.name) else _text(value(at), field.dataType)
             for at, field in enumerate(self.schema.fields)
         ]
         return F.expr(f"array({', '.join(cells)})").alias(TEXTS)

@@ -17,6 +17,7 @@ from pyspark.sql.types import (
 )
 
 from backcast.model.diff import Values
+from backcast.model.masked import hides
 from backcast.spark.diff_sides import SIDE, value
 from backcast.spark.digest import HIGH, LOW, ROWS, digest_of_row, row_hash, sums_of
 from backcast.spark.predicates import quote
@@ -58,7 +59,7 @@ def _told(wanted: dict[str, tuple[int, DataType]], masked: frozenset[str]) -> li
     for name, (at, kind) in wanted.items():
         column = F.col(value(at))
         told.append(F.count_if(column.isNull()).alias(f"nulls{at}"))
-        if name in masked:
+        if hides(masked, name):
             continue
         if isinstance(kind, NumericType):
             told.append(_sum(column, kind).cast("string").alias(f"sum{at}"))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from backcast.model.masked import hides
 from backcast.model.rule import Per, Rule
 from backcast.spark.predicates import quote
 from backcast.spark.rule_conditions import PART, column, only, part_of, types_of
@@ -116,7 +117,7 @@ def texts(rows: DataFrame, masked: Sequence[str]) -> list[Column]:
 
 
 def _text(name: str, kind: str, masked: Sequence[str]) -> Column:
-    if name.lower() in {each.lower() for each in masked}:
+    if hides(masked, name):
         return F.when(column(name).isNotNull(), F.lit("***"))
     value = F.hex(column(name)) if kind == "binary" else column(name).cast("string")
     return F.substring(value, 1, 120)

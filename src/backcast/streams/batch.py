@@ -52,8 +52,8 @@ class Sink:
     def merging(self) -> Merging | None:
         if self.spec.write is not StreamWrite.MERGE:
             return None
-        dataset, deletes = self.spec.dataset, self.spec.pipeline.settings.deletes
-        return Merging(dataset.key, dataset.version or "", deletes)
+        dataset, settings = self.spec.dataset, self.spec.pipeline.settings
+        return Merging(dataset.key, dataset.version or "", settings.deletes, settings.masked)
 
     def fitted(self, rows: DataFrame, offsets: str) -> DataFrame:
         """In the table's columns and types. Raises Refused when they are not the table's."""

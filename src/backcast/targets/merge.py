@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backcast.errors import InvalidRequest, Refused
+from backcast.model.diff import MASK
+from backcast.model.masked import hides
 from backcast.model.scope import Predicate
 from backcast.model.table import Merged, Merging, StageCommit, StageWrite
 from backcast.model.words import many
@@ -82,7 +84,7 @@ def _refuse(write: StageWrite, rows: DataFrame) -> None:
         "out of scope": strays & ~lacking,
     }
     counts = [F.count(F.when(found, 1)) for found in problems.values()]
-    examples = [F.min(F.when(found, _told(merging.key))) for found in problems.values()]
+    examples = [F.min(F.when(found, _told(merging))) for found in problems.values()]
     row = numbered.agg(*counts, *examples).collect()[0]
     for position, problem in enumerate(problems):
         if row[position]:
@@ -159,7 +161,7 @@ def _plan(merging: Merging, decided: DataFrame) -> MergePlan:
         .agg(
             F.count(F.lit(1)).alias("rows"),
             F.flatten(F.collect_set(_PLACES)).alias(_PLACES),
-            F.min(F.when(_column(BESIDE), _told(merging.key))).alias(BESIDE),
+            F.min(F.when(_column(BESIDE), _told(merging))).alias(BESIDE),
         )
         .collect()
     )
@@ -200,11 +202,14 @@ def _any(conditions: list[Column]) -> Column:
     return found
 
 
-def _told(key: tuple[str, ...]) -> Column:
-    """A key in words."""
+def _told(merging: Merging) -> Column:
+    """A key in words, without values of masked columns."""
     from pyspark.sql import functions as F
 
-    return F.concat_ws(", ", *(F.concat(F.lit(f"{name}="), _column(name).cast("string")) for name in key))
+    def value(name: str) -> Column:
+        return F.lit(MASK) if hides(merging.masked, name) else _column(name).cast("string")
+
+    return F.concat_ws(", ", *(F.concat(F.lit(f"{name}="), value(name)) for name in merging.key))
 
 
 def _column(name: str) -> Column:

@@ -87,11 +87,12 @@ def merge(
     token: int = 1,
     scope: Predicate = ALL,
     chunks: tuple[str, ...] = ("c1",),
+    merging: Merging = MERGING,
 ) -> StageCommit:
     """Merge by id; the rows with an id among `gone` are deletes."""
     from pyspark.sql import functions as F
 
-    write = StageWrite(chunks, token, scope, exact=False, mode=PublishMode.MERGE, merging=MERGING)
+    write = StageWrite(chunks, token, scope, exact=False, mode=PublishMode.MERGE, merging=merging)
     return target.write(stage, write, rows.withColumn("gone", F.col("id").isin(*gone)))
 
 

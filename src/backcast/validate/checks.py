@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from backcast.model.masked import hides
 from backcast.model.table import MANY_SMALL, SMALL_FILE, NetChange, TableIdentity
 from backcast.model.verdict import Check, Consequence, Layer
 from backcast.model.words import many
@@ -39,7 +40,7 @@ def key_checks(rows: DataFrame, key: tuple[str, ...], engine: Engine, masked: tu
         return []
     nulls, doubles, example = engine.key_problems(rows, key)
     name = ", ".join(key)
-    shown = "" if set(key) & set(masked) else f", e.g. {example}"
+    shown = "" if hides(masked, *key) else f", e.g. {example}"
     return [
         Check(
             name="key not null",

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 from backcast.model.diff import MASK
+from backcast.model.masked import hides
 from backcast.model.rule import BY_ROW, Number, PartResult, Per, Rule, RuleKind, RuleResult
 from backcast.model.words import many
 from backcast.ports.rules import Bucket, Measure, Scan
@@ -77,7 +78,7 @@ def distances_of(rule: Rule, stage: Scan, base: Scan) -> dict[str, Distance | No
 
 def judge(rule: Rule, facts: Facts, masked: tuple[str, ...] = ()) -> RuleResult:
     """The rule's result without samples."""
-    facts = replace(facts, hidden=rule.kind in _TELLS and rule.column in masked)
+    facts = replace(facts, hidden=rule.kind in _TELLS and hides(masked, rule.column))
     by_unit: dict[str, Judged] = {
         name: _JUDGES[rule.kind](rule, facts, name, numbers) for name, numbers in facts.stage.items()
     }
@@ -229,7 +230,7 @@ def _drift(rule: Rule, found: Distance | None, masked: tuple[str, ...]) -> Judge
     passed = found.distance <= rule.tolerance
     text = f"{percent(found.distance)} of the values of {rule.column} moved"
     if found.distance:
-        label = MASK if rule.column in masked else found.label
+        label = MASK if hides(masked, rule.column) else found.label
         text += f", most of all {label}: {percent(found.before)} to {percent(found.after)}"
     numbers: dict[str, Measure] = {"distance": round(found.distance, 6)}
     return passed, text + ("" if passed else f"; {percent(rule.tolerance)} may"), numbers

@@ -13,6 +13,7 @@ from backcast.model.amendment import Amendment, current_inputs
 from backcast.model.change import StageChange
 from backcast.model.digest import EMPTY, Digest
 from backcast.model.manifest import ChunkPlan, Manifest
+from backcast.model.masked import hides
 from backcast.model.proof import problem, proofs, summary
 from backcast.model.run import Chunk, Event, StageRecord
 from backcast.model.scope import EVERYTHING, Predicate
@@ -334,6 +335,6 @@ def _live_rows(validation: Validation) -> list[Check]:
     total = many(sum(each.arrived_rows for each in validation.amended), "live row")
     detail = f"{total} found by {', '.join(key)}"
     if lost:
-        shown = "" if set(key) & set(manifest.settings.masked) else f": {'; '.join(examples)}"
+        shown = "" if hides(manifest.settings.masked, *key) else f": {'; '.join(examples)}"
         detail = f"{lost:,} of {total} not in the result{shown}"
     return [Check(name="live rows present", passed=not lost, detail=detail, layer=Layer.RECONCILIATION)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backcast.model.health import Health, Keys, gaps_of, pieces_of, pieces_with_rows, thin_of
+from backcast.model.masked import hides, not_among
 from backcast.model.table import PublishMode
 from backcast.model.time import Interval
 from backcast.spark.gateway import jvm_errors
 from backcast.verbs.counting import Counted, asked_window, counted
+from backcast.verbs.masking import require_masked
 from backcast.verbs.themed import Verbs
 
 if TYPE_CHECKING:
@@ -26,12 +28,15 @@ class CheckingVerbs(Verbs):
         """
         known = self.world.dataset(dataset)
         window = asked_window(known, start, end)
-        return health_of(self.world, known, window, counted(self.world, known, window))
+        found = counted(self.world, known, window)
+        require_masked(self.world, dataset, found.rows.columns)
+        return health_of(self.world, known, window, found)
 
 
 def health_of(world: World, known: Dataset, window: Interval | None, found: Counted) -> Health:
     """Of rows that were counted. Without a window from the first of them to the last."""
     engine = world.engine()
+    masked = world.diff_rules(known.name).masked
     counts, nowhere = found.counts, found.without_time
     zone = known.time.zone
     pieces = pieces_of(counts, window, known.grain, zone)
@@ -39,7 +44,7 @@ def health_of(world: World, known: Dataset, window: Interval | None, found: Coun
     keys = None
     if known.key:
         nulls, doubles, example = engine.key_problems(found.rows, known.key)
-        if set(known.key) & world.diff_rules(known.name).masked:
+        if hides(masked, *known.key) or not_among(masked, found.rows.columns):
             example = "***"
         keys = Keys(columns=known.key, nulls=nulls, doubles=doubles, example=example)
         if doubles:

@@ -19,6 +19,7 @@ from backcast.validate.diff import Staged, rules_of
 from backcast.validate.diff import changed_rows as changed_rows_step
 from backcast.validate.diff import diff as diff_step
 from backcast.verbs.late_in_diff import late_in_diff
+from backcast.verbs.masking import require_masked
 from backcast.verbs.recording import keep_diff
 from backcast.verbs.themed import Verbs
 
@@ -129,6 +130,8 @@ class ComparingVerbs(Verbs):
                 known = ", ".join(frames[0].columns)
                 raise UnknownName(f"there is no column {name!r} to ignore", hint=f"columns are: {known}", column=name)
         rules = self._without(self.world.diff_rules(dataset), given | set(ignore))
+        for name in dict.fromkeys(names):
+            require_masked(self.world, name, [column for frame in frames for column in frame.columns])
         masked = rules.masked | self.world.diff_rules(names[1]).masked
         asked = Comparing(replace(rules, masked=masked), by_time=None if given else self._by_time(dataset))
         return _Both((sides[0], sides[1]), (frames[0], frames[1]), asked)
@@ -150,7 +153,9 @@ class ComparingVerbs(Verbs):
         )
 
     def _rules(self, staged: Staged) -> DiffRules:
-        return rules_of(staged.manifest, self.world.diff_rules(staged.manifest.target.dataset))
+        dataset = staged.manifest.target.dataset
+        require_masked(self.world, dataset, [column.name for column in staged.manifest.target.identity.columns])
+        return rules_of(staged.manifest, self.world.diff_rules(dataset))
 
     def _side(self, dataset: str, version: str | None, where: Where) -> ComparedSide:
         relation = self.world.relation(dataset)
