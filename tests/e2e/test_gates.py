@@ -31,6 +31,7 @@ GATES = """
         big: {sql: "count_if(revenue > 100)", rises: 100%}
         revenue: {sql: sum(revenue), falls: 10%, per: partition}
         middle: {sql: median(sales), falls: 1%, rises: 1%}
+        shops: {sql: sum(sales), by: [shop], falls: 1%, rises: 1%}
 """
 
 
@@ -45,6 +46,7 @@ def test_a_gate_that_trips_asks_for_a_review_and_so_does_every_stage_after_it(sh
     assert not told["metric big"][0]
     assert told["metric revenue"] == (True, "in each of 4 partitions")
     assert told["metric middle"] == (True, "20 became 20 (+0.0%)")
+    assert told["metric shops"] == (True, "in each of 4 groups")
     assert {each.layer for each in verdict.results} == {Layer.REASONABLENESS}
     assert verdict.outcome is Outcome.REVIEW
     assert control.world.reader().run(run_id).state is RunState.REVIEW
@@ -77,7 +79,7 @@ def test_all_of_it_is_one_job_over_the_stage_and_one_over_the_base(shop: Shop) -
     gates = dedent(GATES).replace("  changed_rows: 20%\n", "")
     declare(shop, "\n".join(["rules:", *(line.strip() for line in scanned)]) + gates)
     control, run_id, verdict = verdict_of(shop)
-    assert (verdict.outcome, len(verdict.results)) == (Outcome.REVIEW, 15)
+    assert (verdict.outcome, len(verdict.results)) == (Outcome.REVIEW, 16)
     assert jobs(shop.spark, lambda: control.validate(run_id)) == 3
 
 
