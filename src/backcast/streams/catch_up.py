@@ -128,8 +128,7 @@ class CatchUp:
                         f"the log of topic {self.topic} ends before offsets that the stream has read",
                         hint="was the topic made again? backcast stream lag tells",
                     )
-            result = self._result()
-            prove_batches(result.sparkSession, result.schema, self._spool)
+            prove_batches(self._result, self._spool)
 
     def rest(self) -> None:
         """As the pace asks for behind the newest batch."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,7 @@ from backcast.model.words import many
 from backcast.spark.observation import asked
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import DataFrame
 
 _ROWS = "rows"
 
@@ -39,14 +39,14 @@ def write_batch(rows: DataFrame, spool: Path, batch: int) -> None:
         record.write_text(str(count))
 
 
-def prove_batches(spark: SparkSession, schema: StructType, spool: Path) -> None:
-    """Of the batches since this was asked last. Raises ChunkFailed."""
+def prove_batches(result: Callable[[], DataFrame], spool: Path) -> None:
+    """Rows of the batches since this was asked last, with the columns of the query's result. Raises ChunkFailed."""
     records = sorted(unproven(spool).glob("*"), key=lambda each: int(each.name))
     if not records:
         return
     written = sum(int(each.read_text()) for each in records)
-    folders = [str(spool / each.name) for each in records]
-    refuse_other_count(spool, written, spark.read.schema(schema).parquet(*folders).count())
+    frame, folders = result(), [str(spool / each.name) for each in records]
+    refuse_other_count(spool, written, frame.sparkSession.read.schema(frame.schema).parquet(*folders).count())
     for each in records:
         each.unlink()
 

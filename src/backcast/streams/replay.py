@@ -92,8 +92,7 @@ class Replay:
             self._end_time()
         self._drive(self._flushed)
         point("replay.after-flush")
-        result = self.streamed(self._sentinels)
-        prove_batches(result.sparkSession, result.schema, self._spool)
+        prove_batches(lambda: self.streamed(self._sentinels), self._spool)
         done = Replayed(
             batches=self._next_batch() - first,
             seconds=round(time.monotonic() - started, 3),

@@ -88,7 +88,7 @@ def _restated(world: World, spec: StreamSpec, since: LiveStep) -> list[Interval]
     return [
         window
         for run, manifest in landed_runs(world.reader(), spec.dataset.table)
-        if run.state in VISIBLE_STATES and run.pipeline == spec.pipeline.name and manifest.planned_at >= since.at
+        if run.state in VISIBLE_STATES and run.pipeline == spec.pipeline.name and run.created_at >= since.at
         for window in manifest.scope.windows
     ]
 
