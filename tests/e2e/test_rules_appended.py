@@ -111,7 +111,8 @@ gates: {changed_rows: 60%}
 def test_a_canary_counts_the_records_of_its_own_chunks(new_orders: Callable[..., Orders]) -> None:
     orders = new_orders(partitions=1)
     orders.configure(
-        pipeline="rules:\n  - rows: {input: orders}\n  - sql: SELECT id FROM orders EXCEPT SELECT id FROM stage"
+        pipeline="rules:\n  - rows: {input: orders}\n  - rows: {input: orders, per: partition, name: by day}\n"
+        "  - sql: SELECT id FROM orders EXCEPT SELECT id FROM stage"
     )
     orders.send(spread(3, 5), partition=0)
     control = orders.open()
@@ -122,3 +123,6 @@ def test_a_canary_counts_the_records_of_its_own_chunks(new_orders: Callable[...,
     assert seen.outcome is Outcome.ACCEPTED
     assert next(each.detail for each in seen.checks if each.name == "rows orders") == "5 rows, input orders has 5"
     assert control.run(run_id).state is RunState.ACCEPTED
+    verdict = control.world.reader().verdict(run_id)
+    assert verdict is not None
+    assert next(each.detail for each in verdict.results if each.name == "by day") == "in each of 3 partitions"
