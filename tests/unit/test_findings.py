@@ -36,7 +36,7 @@ from backcast.plan.preflight import (
     schema_findings,
     table_findings,
 )
-from backcast.plan.rule_findings import rule_findings
+from backcast.plan.rule_findings import rule_findings, uncounted_findings
 from backcast.testing.samples import DAY_COLUMN, sample_identity, sample_manifest
 from backcast.validate.checks import small_files_check
 
@@ -209,6 +209,21 @@ def test_rows_of_an_input_that_is_read_whole_are_counted_for_the_scope_alone() -
         settings = Settings(rules=(counts.model_copy(update={"per": per}),))
         found = codes(rule_findings(settings, MANIFEST.target.identity.columns, [pin(windowed=not whole)]))
         assert found == ({"rules.no-time": Severity.BLOCK} if whole and per is Per.PARTITION else {})
+
+
+def test_rows_are_not_held_against_an_input_of_which_the_scope_is_a_part() -> None:
+    """All tenants' rows beside one tenant's: the run was rejected whatever it had computed."""
+    counts = Rule(kind=RuleKind.ROWS, name="r", input=pin().name)
+    complete = Rule(kind=RuleKind.NOT_NULL, name="complete", columns=("id",))
+    settings, scope = Settings(rules=(counts, complete)), MANIFEST.scope
+    part = scope.model_copy(
+        update={"predicate": scope.predicate.and_values((ValueClause(column="tenant", values=("T-41",)),))}
+    )
+    for asked, left_out in ((scope, False), (part, True)):
+        found = codes(uncounted_findings(settings, asked, None))
+        assert found == ({"rules.not-counted": Severity.WARN} if left_out else {})
+        judged = MANIFEST.model_copy(update={"settings": settings, "scope": asked}).rules
+        assert judged == ((complete,) if left_out else (counts, complete))
 
 
 def test_keep_needs_a_key() -> None:

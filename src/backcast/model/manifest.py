@@ -14,7 +14,7 @@ from backcast.model.log import LogPin
 from backcast.model.need import ApprovalNeed, Budget
 from backcast.model.replay import ReplayPin
 from backcast.model.request import Request
-from backcast.model.rule import NO_GATES, Gates, Rule
+from backcast.model.rule import NO_GATES, Gates, Rule, RuleKind
 from backcast.model.scope import Predicate, Scope
 from backcast.model.states import Execution
 from backcast.model.table import Column, Merging, PublishMode, TableIdentity
@@ -234,6 +234,12 @@ class Manifest(Document):
         return self.replay if self.replay is not None and self.replay.streamed else None
 
     @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Those that can be judged: see `uncountable`."""
+        left_out = uncountable(self.settings, self.scope, self.replay)
+        return tuple(rule for rule in self.settings.rules if rule not in left_out)
+
+    @property
     def execution(self) -> Execution:
         """What transforms and rules are told, and what the rows say."""
         return Execution.BACKFILL if self.streamed is None else Execution.REPLAY
@@ -243,3 +249,12 @@ class Manifest(Document):
 
     def run_id(self) -> str:
         return f"{self.pipeline}-{self.planned_at:%Y%m%d}-{self.sha256()[:6]}"
+
+
+def uncountable(settings: Settings, scope: Scope, replay: ReplayPin | None) -> tuple[Rule, ...]:
+    """Rules that hold the scope's rows against an input's, where the input's are not those of the scope: they are of
+    all values, or a streaming query reads them, and no batch does.
+    """
+    if not scope.is_part and (replay is None or not replay.streamed):
+        return ()
+    return tuple(rule for rule in settings.rules if rule.kind is RuleKind.ROWS)

@@ -79,6 +79,11 @@ class Scope(Document):
     exact: bool = False
     """True: some touched files also hold rows out of scope, which are carried over unchanged."""
 
+    @property
+    def is_part(self) -> bool:
+        """Whether only rows with some values are meant, of all in the windows."""
+        return bool(self._values())
+
     def meets(self, other: Scope) -> bool:
         """Whether a row can lie in both. Without windows all times are meant."""
         if (

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from backcast.errors import BackcastError
 from backcast.model.finding import Finding, block, warn
-from backcast.model.manifest import InputPin, Settings
+from backcast.model.manifest import InputPin, Settings, uncountable
 from backcast.model.masked import not_among
 from backcast.model.pipeline import Job
+from backcast.model.replay import ReplayPin
 from backcast.model.rule import AGAINST_BASE, NO_GATES, Per, Rule, RuleKind
+from backcast.model.scope import Scope
 from backcast.model.table import Column, PublishMode
 from backcast.ports import Source
 from backcast.ports.rules import RuleCode, RuleEngine, RuleFrames
@@ -196,6 +198,21 @@ def analysed_counts(settings: Settings, inputs: Mapping[str, DataFrame], engine:
             for _, text in engine.problems(inputs[rule.input], [rule], ())
         ]
     return found
+
+
+def uncounted_findings(settings: Settings, scope: Scope, replay: ReplayPin | None) -> list[Finding]:
+    """Rules that this run cannot be held to, while others of the pipeline are."""
+    left_out = [rule.name for rule in uncountable(settings, scope, replay)]
+    if not left_out:
+        return []
+    why = "--where asks for part of an input's rows" if scope.is_part else "a streaming query reads the input"
+    return [
+        warn(
+            "rules.not-counted",
+            f"{_by(left_out)} and left out: {why}, so the number of its rows says nothing",
+            "count with a `sql` rule, or look at the numbers by chunk in the verdict",
+        )
+    ]
 
 
 def analysed_queries(

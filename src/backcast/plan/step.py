@@ -47,7 +47,7 @@ from backcast.plan.open_findings import open_findings
 from backcast.plan.pins import at_risk, pin_inputs, pin_target, read_windows
 from backcast.plan.rejecting import without_rejected
 from backcast.plan.replay import replay_findings
-from backcast.plan.rule_findings import Plain, RuleLook, look_at_rules
+from backcast.plan.rule_findings import Plain, RuleLook, look_at_rules, uncounted_findings
 from backcast.plan.why import why_findings
 from backcast.plan.windows import Partitioning, partitioning, requested_windows
 from backcast.ports import Engine, Input, LogInput, Target
@@ -197,6 +197,7 @@ def _findings(request: Request, planning: Planning, found: _Found, needed: Mappi
         *look_at_rules(
             planning.settings, facts.identity.columns, inputs, planning.rules, _plain(planning, found, needed)
         ),
+        *uncounted_findings(planning.settings, found.shape.scope, planning.replay),
         *replay_findings(
             planning.replay,
             inputs,

@@ -161,7 +161,7 @@ def is_asked(manifest: Manifest) -> bool:
 def measure(judging: Judging) -> Measured:
     """Never raises because data is bad: a rule that cannot be judged has failed."""
     settings, engine = judging.manifest.settings, judging.help.engine
-    rules, gates = settings.rules, settings.gates
+    rules, gates = judging.manifest.rules, settings.gates
     scanned = [rule for rule in rules if rule.kind not in OWN_JOB]
     compared = [rule for rule in rules if rule.kind in AGAINST_BASE]
     found: dict[str, RuleResult] = {}
