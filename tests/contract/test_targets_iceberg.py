@@ -15,8 +15,8 @@ from backcast.spark.settings import catalog_conf
 from backcast.testing.postgres import PostgresServer
 from backcast.testing.shop import Shop
 from backcast.testing.target_contract import TargetContract
-from backcast.testing.target_contract_publish import RaceContract
-from backcast.testing.target_contract_undo import LostAnswerContract
+from backcast.testing.target_contract_publish import PublishContract, RaceContract
+from backcast.testing.target_contract_undo import LostAnswerContract, UndoContract
 from backcast.testing.target_iceberg import IcebergLab, IcebergTable
 from backcast.testing.target_moves import days, frame, open_stage, write
 from backcast.testing.target_proxy import Line, line_to
@@ -44,6 +44,37 @@ class TestIcebergBesideWriters(WriterContract):
     @pytest.fixture
     def table(self, shop: Shop) -> IcebergTable:
         return IcebergTable(shop.spark, shop.revenue)
+
+
+def catalog_on(postgres: PostgresServer, port: int, spark: SparkSession, warehouse: Path) -> str:
+    """The name of a catalog of its own in that server, which is asked through the given port."""
+    database = postgres.database()
+    properties = {
+        "type": "jdbc",
+        "uri": f"jdbc:postgresql://127.0.0.1:{port}/{database}",
+        "jdbc.user": postgres.user,
+        "jdbc.password": postgres.password,
+        "jdbc.schema-version": "V1",
+        "warehouse": str(warehouse),
+    }
+    for key, value in catalog_conf({database: properties}).items():
+        spark.conf.set(key, value)
+    return database
+
+
+class TestIcebergInPostgresql(PublishContract, UndoContract):
+    """Commits of publish and undo, where another database swaps the pointer."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def catalog(cls, spark: SparkSession, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> str:
+        return catalog_on(postgres, postgres.port, spark, tmp_path_factory.mktemp("in-postgresql"))
+
+    @pytest.fixture
+    def lab(self, spark: SparkSession, catalog: str, namespace: str) -> IcebergLab:
+        own = f"{catalog}.{namespace.rpartition('.')[2]}"
+        spark.sql(f"CREATE NAMESPACE {own}")
+        return IcebergLab(spark, own)
 
 
 class CutLab(IcebergLab):
@@ -88,19 +119,9 @@ class TestIcebergOnPostgresql(LostAnswerContract, RaceContract):
 
     @pytest.fixture
     def lab(self, spark: SparkSession, postgres: PostgresServer, line: Line, tmp_path: Path) -> CutLab:
-        database = postgres.database()
-        properties = {
-            "type": "jdbc",
-            "uri": f"jdbc:postgresql://127.0.0.1:{line.port}/{database}",
-            "jdbc.user": postgres.user,
-            "jdbc.password": postgres.password,
-            "jdbc.schema-version": "V1",
-            "warehouse": str(tmp_path),
-        }
-        for key, value in catalog_conf({database: properties}).items():
-            spark.conf.set(key, value)
-        spark.sql(f"CREATE NAMESPACE {database}.cut")
-        return CutLab(spark, f"{database}.cut", line)
+        namespace = f"{catalog_on(postgres, line.port, spark, tmp_path)}.cut"
+        spark.sql(f"CREATE NAMESPACE {namespace}")
+        return CutLab(spark, namespace, line)
 
     def test_a_stage_whose_answers_were_lost_is_opened_written_and_discarded_as_if_they_were_not(
         self, lab: CutLab
