@@ -24,6 +24,7 @@ from backcast.errors import Refused
 from backcast.faults import BACKFILL_POINTS
 from backcast.model.live import StreamStatus, backfill_lease, stream_lease
 from backcast.model.pipeline import TableFormat
+from backcast.model.recovery import Way
 from backcast.model.states import RunState
 from backcast.model.stream_backfill import unfinished
 from backcast.testing.faults import SimulatedCrash, crash_at
@@ -146,6 +147,7 @@ def test_a_paused_backfill_that_dies_at_every_step_loses_and_doubles_nothing(
                 if begun is not None and begun.stands:
                     with pytest.raises(Refused, match="a backfill of 2026-01-01 to 2026-01-03 has stopped stream live"):
                         control.refuse_start("live")
+                    assert control.stream_recovery("live").way is Way.START, "it may have to be recovered meanwhile"
                 for fault in (point, after):
                     if point.endswith("backed-up"):
                         # Backups are named by the second.

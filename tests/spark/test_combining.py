@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _GROUPS, _DUPLICATES, _JOINS = ("groups them",), ("drops duplicates among them",), ("joins them with each other",)
+_WINDOWS = ("ranks or compares them over a window",)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,10 @@ _GROUPS, _DUPLICATES, _JOINS = ("groups them",), ("drops duplicates among them",
         ("WITH x AS (SELECT * FROM topic) SELECT a.value FROM x a JOIN topic b ON a.value = b.value + 1", _JOINS),
         ("SELECT value FROM topic WHERE value IN (SELECT max(value) FROM topic)", (*_GROUPS, *_JOINS)),
         ("SELECT value, (SELECT max(id) FROM days) AS m FROM topic", ()),
+        (
+            "SELECT value, row_number() OVER (PARTITION BY value ORDER BY timestamp) AS n FROM topic",
+            _WINDOWS,
+        ),
     ],
 )
 def test_what_combines_records_of_a_topic_is_told_and_what_looks_up_tables_is_not(
@@ -53,3 +58,11 @@ def test_a_stream_remembers_what_a_batch_combines(spark: SparkSession) -> None:
     assert remembered(stream.where("value > 1")) == ()
     assert remembered(stream.dropDuplicates(["value"])) == _DUPLICATES
     assert remembered(stream.groupBy("value").count()) == _GROUPS
+
+
+def test_a_plan_deeper_than_pythons_stack_is_looked_at(spark: SparkSession) -> None:
+    topic = spark.range(3)
+    rows = topic
+    for _ in range(550):
+        rows = rows.select("id")
+    assert combining(rows, [topic]) == ()

@@ -86,12 +86,14 @@ def test_what_the_log_has_lost_an_archive_may_have() -> None:
     lost = tuple(OffsetRange(partition=0, start=start, end=end) for start, end in ((3, 5), (30, 45)))
     gaps = gaps_found(holes=tuple(Hole(range=each, fate=Fate.GONE) for each in lost))
 
-    def remedy(*owed: OffsetRange, archived: bool = True) -> str:
-        (found,) = findings_of(health(), gaps, (), appends=True, archived=archived, owed=owed)
+    def remedy(*owed: OffsetRange, archived: bool = True, windows: str = "") -> str:
+        (found,) = findings_of(health(), gaps, (), appends=True, archived=archived, owed=owed, windows=windows)
         assert found.reason == "no row carries 17 offsets, the first 0=3..5: the topic no longer has all of them"
         return found.remedy
 
     assert remedy() == "they may be in the archive: backcast plan daily --offsets 0=3..5,0=30..45 --kind repair"
+    late = "backcast late live --plan"
+    assert remedy(windows=late) == f"they may be in the archive: {late}", "a pipeline that replaces plans no offsets"
     assert remedy(lost[1]) == "the others may be in the archive: backcast plan daily --offsets 0=3..5 --kind repair"
     assert remedy(*lost) == "nothing: the recovery takes them from the archive"
     assert "declare that as the archive" in remedy(archived=False)

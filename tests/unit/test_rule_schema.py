@@ -58,6 +58,15 @@ def test_a_project_without_rules_is_the_same_as_before_there_were_any(tmp_path: 
     assert config_hash(ruled, "daily") != before
 
 
+def test_what_rules_and_metrics_have_learned_since_is_not_hashed_where_nobody_asks_for_it(tmp_path: Path) -> None:
+    """A run that was planned before would be told that its declarations had changed."""
+    gates = "gates: {metrics: {a: {sql: sum(x), falls: 1%}}}"
+    ruled = project(tmp_path, declared(tmp_path, f"rules: [{{rows: {{input: events}}}}]\n{gates}\n"))
+    stored = ruled.config.datasets["daily"].as_json()
+    assert "per" not in stored["rules"][0]["rows"]
+    assert "by" not in stored["gates"]["metrics"]["a"]
+
+
 def test_every_example_of_the_page_is_right_and_every_kind_has_one() -> None:
     kinds = set()
     for block in BLOCKS:

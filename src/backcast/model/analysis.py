@@ -15,9 +15,14 @@ class Combines(StrEnum):
     """
 
     GROUPS = "groups them"
+    WINDOWS = "ranks or compares them over a window"
     DUPLICATES = "drops duplicates among them"
     JOINS = "joins them with each other"
     OWN = "computes over them in Python or with state of its own"
+
+
+TAKEN_BY_KEY = (Combines.DUPLICATES, Combines.WINDOWS)
+"""What keeps one record of each key, which a merge decides again whatever slices had the records."""
 
 
 @dataclass(frozen=True, slots=True)

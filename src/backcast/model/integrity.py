@@ -28,15 +28,23 @@ class Integrity(Document):
 
 
 def findings_of(
-    health: Health, gaps: Gaps, ahead: Ranges, *, appends: bool, archived: bool = False, owed: Ranges = ()
+    health: Health,
+    gaps: Gaps,
+    ahead: Ranges,
+    *,
+    appends: bool,
+    archived: bool = False,
+    owed: Ranges = (),
+    windows: str = "",
 ) -> tuple[Finding, ...]:
     """Each with what mends it. `appends`: what the stream reads twice is in the table twice. `archived`: an archive may
-    give what the log has lost; of that `owed` is what the recovery itself takes from there.
+    give what the log has lost; of that `owed` is what the recovery itself takes from there. `windows`: the command that
+    plans windows from it, where no offsets can be planned.
     """
     found = [*_ahead(ahead, gaps.dataset, appends=appends), *_keys(health), *_missing(health, gaps)]
     if gone := tuple(each.range for each in gaps.holes if each.fate is Fate.GONE):
         reason = f"{_no_row(gone)}: the topic no longer has all of them"
-        found.append(warn("table.offsets-gone", reason, _from_archive(gone, owed, gaps, archived=archived)))
+        found.append(warn("table.offsets-gone", reason, _from_archive(gone, owed, gaps, windows, archived=archived)))
     if gaps.unanswered:
         found.append(
             note(
@@ -112,14 +120,15 @@ def _no_row(ranges: Ranges) -> str:
     return f"no row carries {many(span(ranges), 'offset')}, the first {_offsets(ranges[:1])}"
 
 
-def _from_archive(gone: Ranges, owed: Ranges, gaps: Gaps, *, archived: bool) -> str:
+def _from_archive(gone: Ranges, owed: Ranges, gaps: Gaps, windows: str, *, archived: bool) -> str:
     left = pieces(layers((gone,), without=(owed,)))
     if not archived:
         return "if anybody has kept them, declare that as the archive of the topic"
     if not left:
         return "nothing: the recovery takes them from the archive"
     rest = "the others" if owed else "they"
-    return f"{rest} may be in the archive: backcast plan {gaps.pipeline} --offsets {_offsets(left)} --kind repair"
+    plan = windows or f"backcast plan {gaps.pipeline} --offsets {_offsets(left)} --kind repair"
+    return f"{rest} may be in the archive: {plan}"
 
 
 def _offsets(ranges: Ranges) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from backcast.model.analysis import Combines
+from backcast.model.analysis import TAKEN_BY_KEY, Combines
 from backcast.model.finding import Finding, block
 from backcast.model.manifest import InputPin
 from backcast.model.request import Kind, Request
@@ -16,7 +16,7 @@ def combined_findings(
 ) -> list[Finding]:
     """A merge takes by key what it meets twice, and is never cut into slices."""
     merges = mode is PublishMode.MERGE
-    does = [each for each in combines if not (merges and each is Combines.DUPLICATES)]
+    does = [each for each in combines if not (merges and each in TAKEN_BY_KEY)]
     if mode is PublishMode.REPLACE or not does:
         return []
     if request.kind is Kind.BOOTSTRAP:

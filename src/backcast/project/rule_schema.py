@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from backcast.model.document import Document
+from backcast.model.document import Document, later
 from backcast.model.layer import Consequence
 from backcast.model.rule import Gates, Metric, Per, Rule, RuleKind
 from backcast.project.problems import suggestion
@@ -154,6 +154,7 @@ class ReferencesRule(RuleByPart):
 
 
 class RowsRule(RuleByPart):
+    per: Annotated[Per, later(Per.SCOPE)] = Per.SCOPE
     input: Identifier
     tolerance: Share = 0.0
 
@@ -276,7 +277,7 @@ class MetricConfig(Document):
     """A SQL aggregate over the scope's rows, or over groups of them, and the move at which a person must look."""
 
     sql: Text
-    by: Annotated[tuple[Text, ...], BeforeValidator(_list)] = ()
+    by: Annotated[tuple[Text, ...], BeforeValidator(_list), later(())] = ()
     falls: Share | None = None
     rises: Move | None = None
     per: Per = Per.SCOPE

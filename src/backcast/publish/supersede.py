@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from backcast.errors import Drifted
+from backcast.errors import Drifted, Unavailable
 from backcast.model.manifest import Manifest
 from backcast.model.run import Publication, Run
+from backcast.model.scope import Predicate
 from backcast.model.states import VISIBLE_STATES, RunState
 from backcast.model.table import PublishMode
 from backcast.publish.job import PublishJob, reach_of
@@ -16,33 +18,26 @@ _ALL = 100_000
 
 def supersede(job: PublishJob, publication: Publication) -> None:
     """What this publish took the place of is now history."""
-    newer = _Published(job.manifest, publication)
-    for other in _visible(job):
-        if other.state is RunState.PUBLISHED and _takes_over(job, newer, other):
+    known = _Known(job)
+    newer = _Published(job.run, publication)
+    for other in known.others:
+        if other.run.state is RunState.PUBLISHED and known.takes_over(newer, other):
             job.check_lease()
-            job.store.runs.mark_superseded(other.run_id, publication.run_id)
-            job.store.runs.transition(other, RunState.SUPERSEDED, detail=f"superseded by {publication.run_id}")
+            job.store.runs.mark_superseded(other.run.run_id, publication.run_id)
+            job.store.runs.transition(other.run, RunState.SUPERSEDED, detail=f"superseded by {publication.run_id}")
 
 
 def hand_back(job: PublishJob) -> None:
     """What the run had taken the place of is published again, unless yet another one took its place, too."""
-    for other in _visible(job):
-        if other.superseded_by != job.run.run_id:
-            continue
-        heir = _heir(job, other)
+    marked = [run for run in _visible(job) if run.superseded_by == job.run.run_id]
+    known = _Known(job) if marked else None
+    for other in marked:
+        heir = None if known is None else known.heir(other)
         job.check_lease()
         if heir is None and other.state is RunState.SUPERSEDED:
             job.store.runs.transition(other, RunState.PUBLISHED, detail=f"{job.run.run_id} was undone")
         # Last, because only this mark leads a repeated undo back here.
         job.store.runs.mark_superseded(other.run_id, heir)
-
-
-@dataclass(frozen=True, slots=True)
-class _Published:
-    """What one publish did, and what its run was allowed to do."""
-
-    manifest: Manifest
-    publication: Publication
 
 
 def _visible(job: PublishJob) -> list[Run]:
@@ -51,45 +46,74 @@ def _visible(job: PublishJob) -> list[Run]:
     return [run for run in found if run.state in VISIBLE_STATES and run.run_id != job.run.run_id]
 
 
-def _live(job: PublishJob, run: Run) -> Publication | None:
-    """Its newest publish, unless that was taken back."""
-    publications = job.store.runs.publications(run.run_id)
-    return publications[-1] if publications and publications[-1].undone_at is None else None
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """A run and its newest publish, which was not taken back."""
+
+    run: Run
+    publication: Publication
 
 
-def _heir(job: PublishJob, older: Run) -> str | None:
-    """The newest of the other runs that took the place of this one, too."""
-    mine = _live(job, older)
-    found = [_live(job, each) for each in _visible(job) if each.run_id != older.run_id]
-    later = [each for each in found if each and mine and each.published_at > mine.published_at]
-    for each in sorted(later, key=lambda one: one.published_at, reverse=True):
-        if _takes_over(job, _Published(job.store.runs.manifest(each.run_id), each), older):
-            return each.run_id
-    return None
+class _Known:
+    """What is on record about the other runs: asked for once, however many of them are compared."""
 
+    def __init__(self, job: PublishJob) -> None:
+        self._job = job
+        self._manifests: dict[str, Manifest | None] = {job.run.run_id: job.manifest}
+        self._files: dict[tuple[str, Predicate], frozenset[str] | None] = {}
+        self.others = tuple(self._live(_visible(job)))
 
-def _takes_over(job: PublishJob, newer: _Published, run: Run) -> bool:
-    """Whether the older publish could be undone only with rows of the newer one.
+    def heir(self, older: Run) -> str | None:
+        """The newest of the other runs that took the place of this one, too."""
+        mine = next((each for each in self.others if each.run.run_id == older.run_id), None)
+        if mine is None:
+            return None
+        later = [each for each in self.others if each.publication.published_at > mine.publication.published_at]
+        later.sort(key=lambda each: each.publication.published_at, reverse=True)
+        return next((each.run.run_id for each in later if self.takes_over(each, mine)), None)
 
-    Shared files tell, but not for ever: whoever compacts a table puts other files in their place. Of two runs that
-    replace rows an overlap is enough: what the older one emptied, its undo would fill again beside the newer rows.
-    """
-    older = _live(job, run)
-    if older is None:
-        return False
-    removed, theirs = frozenset(newer.publication.removed), frozenset(older.added)
-    if removed & theirs:
-        return True
-    replaces = newer.manifest.settings.publish_mode is PublishMode.REPLACE
-    if older.released_at is not None or not (removed or replaces):
-        return False
-    manifest = job.store.runs.manifest(run.run_id)
-    if not newer.manifest.scope.meets(manifest.scope):
-        return False
-    if replaces and manifest.settings.publish_mode is PublishMode.REPLACE:
-        return True
-    try:
-        there = job.target.files(newer.publication.version, reach_of(manifest)).paths
-    except Drifted:
-        return True
-    return not theirs <= there | removed
+    def takes_over(self, newer: _Published, older: _Published) -> bool:
+        """Whether the older publish could be undone only with rows of the newer one.
+
+        Shared files tell, but not for ever: whoever compacts a table puts other files in their place. Of two runs that
+        replace rows an overlap is enough: what the older one emptied, its undo would fill again beside the newer rows.
+        """
+        removed, theirs = frozenset(newer.publication.removed), frozenset(older.publication.added)
+        if removed & theirs:
+            return True
+        if older.publication.released_at is not None:
+            return False
+        mine, its = self._manifest(newer.run), self._manifest(older.run)
+        if mine is None or its is None or not mine.scope.meets(its.scope):
+            return False
+        replaces = mine.settings.publish_mode is PublishMode.REPLACE
+        if replaces and its.settings.publish_mode is PublishMode.REPLACE:
+            return True
+        if not (removed or replaces):
+            return False
+        there = self._there(newer.publication.version, reach_of(its))
+        return there is None or not theirs <= there | removed
+
+    def _live(self, runs: Iterable[Run]) -> Iterator[_Published]:
+        for run in runs:
+            publications = self._job.store.runs.publications(run.run_id)
+            if publications and publications[-1].undone_at is None:
+                yield _Published(run, publications[-1])
+
+    def _manifest(self, run: Run) -> Manifest | None:
+        """None for one that is damaged: what another run may do does not depend on it. Its files still tell."""
+        if run.run_id not in self._manifests:
+            try:
+                self._manifests[run.run_id] = self._job.store.runs.manifest(run.run_id)
+            except Unavailable:
+                self._manifests[run.run_id] = None
+        return self._manifests[run.run_id]
+
+    def _there(self, version: str, reach: Predicate) -> frozenset[str] | None:
+        """Files of that version; None when it is gone."""
+        if (version, reach) not in self._files:
+            try:
+                self._files[version, reach] = self._job.target.files(version, reach).paths
+            except Drifted:
+                self._files[version, reach] = None
+        return self._files[version, reach]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from backcast.model.analysis import Combines
@@ -16,6 +16,7 @@ _KINDS = {
     "Deduplicate": Combines.DUPLICATES,
     "DeduplicateWithinWatermark": Combines.DUPLICATES,
     "Distinct": Combines.DUPLICATES,
+    "Window": Combines.WINDOWS,
     "AggregateInPandas": Combines.OWN,
     "CoGroup": Combines.OWN,
     "MapGroups": Combines.OWN,
@@ -46,29 +47,45 @@ class _Search:
         self._found: dict[Combines, None] = {}
 
     def found(self, plan: Any) -> tuple[Combines, ...]:
-        self._reads(plan)
+        under_way = [self._reads(plan)]
+        answer: bool | None = None
+        # Not by calls within calls: a loop of `withColumn` makes plans deeper than Python's stack.
+        while under_way:
+            try:
+                child = under_way[-1].send(answer)
+            except StopIteration as done:
+                under_way.pop()
+                answer = done.value
+            else:
+                under_way.append(self._reads(child))
+                answer = None
         return tuple(self._found)
 
-    def _reads(self, node: Any) -> bool:
-        """Whether rows of a topic go into those of the node; what combines them is noted on the way."""
+    def _reads(self, node: Any) -> Generator[Any, bool | None, bool]:
+        """Whether rows of a topic go into those of the node; what combines them is noted on the way. Asks the same of
+        what it yields.
+        """
         kind = str(node.getClass().getSimpleName())
         if kind == "CTERelationRef":
             return self._named.get(int(node.cteId()), False)
         children = [*self._children(kind, node)]
         if not children:
             return self._is_topic(node)
-        read = [self._reads(each) for each in children]
-        within = [self._reads(each) for each in items(node.subqueries())]
-        if any(within):
-            # A subquery sees all of its rows at once.
-            self._found[Combines.JOINS] = None
+        some, every = False, True
+        for each in children:
+            one = bool((yield each))
+            some, every = some or one, every and one
+        for each in items(node.subqueries()):
+            if (yield each):
+                # A subquery sees all of its rows at once.
+                self._found[Combines.JOINS] = None
         if kind == "CTERelationDef":
-            self._named[int(node.id())] = any(read)
-        elif any(read) and (does := _does(kind)) is not None:
+            self._named[int(node.id())] = some
+        elif some and (does := _does(kind)) is not None:
             self._found[does] = None
-        elif all(read) and kind in _OF_TWO:
+        elif every and kind in _OF_TWO:
             self._found[Combines.JOINS] = None
-        return any(read)
+        return some
 
     def _children(self, kind: str, node: Any) -> Iterator[Any]:
         """Definitions before what uses them."""

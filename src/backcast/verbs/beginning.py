@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from backcast.errors import Refused
-from backcast.model.analysis import Combines
+from backcast.model.analysis import TAKEN_BY_KEY, Combines
 from backcast.model.request import Kind
 from backcast.model.states import VISIBLE_STATES, RunState
 from backcast.model.stream import StreamWrite
@@ -95,7 +95,7 @@ def _refuse_other_start(spec: StreamSpec, run: Run, offsets: dict[int, int]) -> 
 def _refuse_without_state(spec: StreamSpec, run: Run, remembers: Sequence[Combines]) -> None:
     """A bootstrap leaves rows and no state. A merge takes by key what it meets twice."""
     merges = spec.write is StreamWrite.MERGE
-    does = [each for each in remembers if not (merges and each is Combines.DUPLICATES)]
+    does = [each for each in remembers if not (merges and each in TAKEN_BY_KEY)]
     if does:
         raise Refused(
             f"run {run.run_id} filled {spec.dataset.table}, and stream {spec.name} would begin behind it without state:"

@@ -57,6 +57,7 @@ class IntegrityVerbs(Verbs, ABC):
             ahead,
             appends=spec.write is StreamWrite.APPEND,
             archived=found.archived and (found.by_offset or found.by_window),
+            windows=f"backcast late {name} --plan" if found.by_window else "",
             owed=found.lacking,
         )
         return Integrity(health=health, gaps=gaps, ahead=ahead, findings=told)

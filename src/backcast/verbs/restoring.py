@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from backcast.appending import landed_runs
 from backcast.errors import Refused
 from backcast.model import time as t
 from backcast.model.fixing import offset_request, window_requests
+from backcast.model.pieces import layers, pieces
 from backcast.model.recovery import RECOVERED
 from backcast.model.request import Kind, Request
 from backcast.model.restoring import RESTORED, LostWindows
@@ -28,13 +30,14 @@ if TYPE_CHECKING:
     from backcast.world import World
 
 
-def restates(spec: StreamSpec, *, stateful: bool) -> bool:
+def restates(spec: StreamSpec, *, stateful: bool, known: bool) -> bool:
     """Whether whole windows, restated before the stream starts, are right: it writes each row in the batch that reads
-    its record, and begins where the run ends. Of a stream that others run a run does not know where that is.
+    its record, and begins where the run ends. Of a stream that others run, or that is not on record, a run does not
+    know where that is.
     """
     replaces = spec.pipeline.settings.publish_mode is PublishMode.REPLACE
     timed = spec.source.archive is not None and spec.source.time is not None
-    return replaces and timed and not stateful and not spec.external
+    return replaces and timed and known and not stateful and not spec.external
 
 
 def lost_windows(world: World, spec: StreamSpec, lacking: Ranges) -> LostWindows:
@@ -44,9 +47,9 @@ def lost_windows(world: World, spec: StreamSpec, lacking: Ranges) -> LostWindows
     """
     steps = world.stream_reader().steps(spec.name)
     recovered = next((each for each in reversed(steps) if each.name == RECOVERED), None)
-    left = tuple(
-        _left(_windows_of(world, spec, lacking), [] if recovered is None else _restated(world, spec, recovered))
-    )
+    lost = _windows_of(world, spec, lacking)
+    restated = [] if recovered is None else list(_restated(world, spec, recovered, lacking))
+    left = tuple(each for each in lost if not any(one.has(each) for one in restated))
     if not left and recovered is not None:
         world.store().streams.step(spec.name, RESTORED, query_id=recovered.data["query_id"])
     why = f"retention took what stream {spec.name} had not read"
@@ -83,17 +86,24 @@ def _piece(wall: datetime, grain: t.Grain, zone: str) -> Interval:
     return t.Interval(start=start, end=t.next_boundary(start, grain, zone))
 
 
-def _restated(world: World, spec: StreamSpec, since: LiveStep) -> list[Interval]:
+@dataclass(frozen=True, slots=True)
+class _Restated:
+    """What one run has computed anew."""
+
+    windows: tuple[Interval, ...]
+    unread: tuple[Interval, ...]
+    """Pieces of time with lost records that the run has not read: it goes by the time that records carry."""
+
+    def has(self, piece: Interval) -> bool:
+        within = any(one.start <= piece.start and piece.end <= one.end for one in self.windows)
+        return within and piece not in self.unread
+
+
+def _restated(world: World, spec: StreamSpec, since: LiveStep, lacking: Ranges) -> Iterator[_Restated]:
     """By runs that were planned when the stream stood where it begins now, and so read up to there."""
-    return [
-        window
-        for run, manifest in landed_runs(world.reader(), spec.dataset.table)
-        if run.state in VISIBLE_STATES and run.pipeline == spec.pipeline.name and run.created_at >= since.at
-        for window in manifest.scope.windows
-    ]
-
-
-def _left(windows: Sequence[Interval], restated: Sequence[Interval]) -> Iterator[Interval]:
-    for each in windows:
-        if not any(one.start <= each.start and each.end <= one.end for one in restated):
-            yield each
+    for run, manifest in landed_runs(world.reader(), spec.dataset.table):
+        ours = run.state in VISIBLE_STATES and run.pipeline == spec.pipeline.name and run.created_at >= since.at
+        if ours and not manifest.scope.is_part:
+            logs = [pin.log for pin in manifest.inputs if pin.log is not None and pin.log.topic == spec.source.topic]
+            unread = pieces(layers([lacking], [log.ranges for log in logs]))
+            yield _Restated(manifest.scope.windows, tuple(_windows_of(world, spec, unread)) if unread else ())

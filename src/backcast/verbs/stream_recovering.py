@@ -41,7 +41,8 @@ class StreamRecoveryVerbs(StreamingVerbs):
         """What became of the stream, and the way back. Changes nothing."""
         spec = self.world.stream(name)
         if not spec.external:
-            self.refuse_start(name)
+            refuse_replayed(name, self.world.stream_reader().steps(name))
+            self.refuse_beside(name)
         return self._looked_at(spec)
 
     def _looked_at(self, spec: StreamSpec) -> Recovery:
@@ -54,7 +55,7 @@ class StreamRecoveryVerbs(StreamingVerbs):
         starts = {each.partition: each.log_start for each in at.topic.partitions}
         gone = cut_off(stands, starts)
         way, why = way_back(sound=found.sound and exists, position=position, proven=stands, gone=gone)
-        by_window = restates(spec, stateful=at.stateful)
+        by_window = restates(spec, stateful=at.stateful, known=self.world.stream_reader().stream(spec.name) is not None)
         return Recovery(
             stream=spec.name,
             pipeline=spec.pipeline.name,

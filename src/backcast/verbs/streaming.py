@@ -195,6 +195,10 @@ class StreamingVerbs(Verbs):
             hint = f"take `external: true` from streams.{name} once nobody else runs it"
             raise InvalidRequest(f"stream {name} is run by somebody else", hint=hint)
         refuse_between(name, self.world.stream_reader().steps(name))
+        self.refuse_beside(name)
+
+    def refuse_beside(self, name: str) -> None:
+        """Raises LeaseHeld while the stream runs here."""
         held = self.world.reader().holder(stream_lease(name))
         if held is not None and self.world.alive(held.holder):
             who = f"{held.holder.owner} ({held.holder.process})"

@@ -162,7 +162,7 @@ class DeltaJvm:
         return int(self.java(DELTA + "DeltaLog").tombstoneRetentionMillis(snapshot.metadata()))
 
     def storage(self, log: Any) -> Storage:
-        return Storage(log.dataPath().getFileSystem(log.newDeltaHadoopConf()), self.java(_PATH))
+        return Storage(log.newDeltaHadoopConf(), self.java(_PATH))
 
     def forget_log(self, location: str) -> None:
         """Delta keeps logs in memory for an hour, also those of a folder that is gone."""

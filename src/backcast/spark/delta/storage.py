@@ -21,18 +21,26 @@ class Entry:
 class Storage:
     """Paths are canonical: decoded, with their scheme."""
 
-    def __init__(self, files: Any, path_class: Any) -> None:
-        self._files, self._path = files, path_class
+    def __init__(self, configuration: Any, path_class: Any) -> None:
+        self._configuration, self._class = configuration, path_class
 
     def exists(self, path: str) -> bool:
-        return bool(self._files.exists(self._path(path)))
+        files, found = self._at(path)
+        return bool(files.exists(found))
 
     def entries(self, folder: str) -> Iterator[Entry]:
         """Directly in the folder."""
-        for status in self._files.listStatus(self._path(folder)):
+        files, found = self._at(folder)
+        for status in files.listStatus(found):
             path = status.getPath()
             yield Entry(path.toString(), path.getName(), status.isDirectory(), int(status.getModificationTime()))
 
     def delete(self, path: str) -> bool:
         """A file, or a folder with all that is in it; False when it was gone already."""
-        return bool(self._files.delete(self._path(path), True))
+        files, found = self._at(path)
+        return bool(files.delete(found, True))
+
+    def _at(self, path: str) -> tuple[Any, Any]:
+        """The file system that has it, and the path there: files of a clone may lie in another bucket than its log."""
+        found = self._class(path)
+        return found.getFileSystem(self._configuration), found
