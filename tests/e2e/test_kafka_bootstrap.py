@@ -18,7 +18,7 @@ from backcast.model.request import Kind, Request
 from backcast.run.lease import acquire
 from backcast.testing.faults import at_point
 from backcast.testing.orders import Orders, rows_of, spread
-from tests.e2e.test_stream import EVERYTHING, Died, _die, caught_up
+from tests.e2e.test_stream import EVERYTHING, Died, die, caught_up
 
 BOOTSTRAP = Request(pipeline="orders", kind=Kind.BOOTSTRAP, requested_by="tests")
 
@@ -87,7 +87,7 @@ def test_a_declared_stream_begins_by_itself_where_history_from_an_archive_ended(
     assert (found.offsets, found.streams) == ({0: 25, 1: 10, 2: 0}, ("live",))
     orders.broker.add_partitions(orders.topic, 4)
     orders.send(sent[50:55], partition=3)
-    with at_point("stream.before-intent", _die), pytest.raises(Died):
+    with at_point("stream.before-intent", die), pytest.raises(Died):
         caught_up(orders)
     orders.send(sent[55:], partition=0)
     first = caught_up(orders).batches[-1]

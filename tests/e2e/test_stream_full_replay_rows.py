@@ -17,7 +17,7 @@ from backcast.project.config import load_project
 from backcast.project.wiring import Wiring
 from backcast.testing.faults import at_point
 from backcast.testing.orders import FIRST, Order, Orders, spread
-from tests.e2e.test_stream import Died, _die
+from tests.e2e.test_stream import Died, die
 from tests.e2e.test_stream import caught_up as live
 from tests.e2e.test_stream_full_replay import caught_up, publish
 
@@ -64,7 +64,7 @@ def test_outputs_are_merged_at_a_day(
     orders.send_raw(b"{broken")
     live(orders)
     orders.send([_late(100)])
-    with at_point("stream.after-commit", _die), pytest.raises(Died):
+    with at_point("stream.after-commit", die), pytest.raises(Died):
         live(orders)
     orders.send([_late(101)])
     rates = _deploy(orders, namespace)
