@@ -18,7 +18,7 @@ from backcast.model.request import Kind, Request
 from backcast.run.lease import acquire
 from backcast.testing.faults import at_point
 from backcast.testing.orders import Orders, rows_of, spread
-from tests.e2e.test_stream import EVERYTHING, Died, die, caught_up
+from tests.e2e.test_stream import EVERYTHING, Died, caught_up, die
 
 BOOTSTRAP = Request(pipeline="orders", kind=Kind.BOOTSTRAP, requested_by="tests")
 
