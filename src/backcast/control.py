@@ -27,7 +27,7 @@ from backcast.model.manifest import OnFailure
 from backcast.model.report import GcReport, OnProgress, Plan
 from backcast.model.run import Publication, Run, lease_name, worker_lease_name
 from backcast.model.stage import recorded_base, recorded_staged
-from backcast.model.states import RunState
+from backcast.model.states import VISIBLE_STATES, RunState
 from backcast.model.table import PublishMode
 from backcast.plan.limits import Room
 from backcast.plan.rule_findings import RuleLook
@@ -260,7 +260,10 @@ class ControlPlane(
                 run = HeldRun(self.world, run.run_id, lease).withdraw(run.state, because)
             if run.state is not RunState.ACCEPTED:
                 return run
-        if run.state is RunState.PUBLISHED:
+        if run.state is RunState.UNDONE:
+            hint = "backcast gc removes its stage once its undo window is over"
+            raise StateConflict(f"run {run.run_id} is undone: nothing is left to give up", hint=hint)
+        if run.state in VISIBLE_STATES:
             raise StateConflict(
                 f"run {run.run_id} is {run.state}: only an undo takes it back", hint=f"backcast undo {run.run_id}"
             )

@@ -78,7 +78,7 @@ def status(reader: RunReader, run_id: str, now: datetime) -> Status:
         counts=ChunkCounts(**{state.value: number for state, number in counts.items()}),
         strip="".join(_LETTERS[chunk.state] for chunk in chunks),
         output_rows=rows,
-        inputs=read_by(chunks),
+        inputs=read_by(chunks, manifest.inputs),
         rows_per_second=rate,
         seconds_left=seconds / done * left if done and left and run.state is RunState.RUNNING else None,
         failed_chunks=tuple(chunk for chunk in chunks if chunk.state is ChunkState.FAILED),

@@ -13,12 +13,14 @@ from pydantic import ValidationError
 
 from backcast.errors import InvalidRequest
 from backcast.model.column import TimeColumn, TimeKind
-from backcast.model.inputs import input_counts, rows_read
+from backcast.model.inputs import input_counts, read_by, rows_read
 from backcast.model.manifest import ChunkPlan, RowCount
 from backcast.model.partitions import RowFinder, first_value, partition_value, rows_by_chunk
 from backcast.model.pipeline import Cut, Dataset, InputSpec
 from backcast.model.request import Request
+from backcast.model.run import Chunk, InputCount
 from backcast.model.scope import EVERYTHING, Scope, TimeClause, ValueClause
+from backcast.model.states import ChunkState
 from backcast.model.table import FileList, FileRef, PartitionField
 from backcast.model.time import Grain, Interval, joined, parse_instant
 from backcast.plan.chunks import make_chunks, make_scope
@@ -266,3 +268,16 @@ def test_days_in_a_row_are_one_window_and_nothing_was_widened() -> None:
 
 def midnight(day: int) -> datetime:
     return datetime(2026, 1, day, tzinfo=UTC)
+
+
+def test_a_bound_of_what_was_read_is_never_more_than_the_input_has() -> None:
+    """Chunks whose partitions are widened share files, and a sum of their bounds told four times the table's rows."""
+    pins = [sample_manifest().inputs[0].model_copy(update={"name": "events", "rows": 40})]
+
+    def told(*counts: InputCount) -> tuple[InputCount, ...]:
+        chunk = Chunk(run_id="r", ordinal=0, chunk_id="c", state=ChunkState.STAGED)
+        return read_by([chunk.model_copy(update={"inputs": (each,)}) for each in counts], pins)
+
+    bound, exact = InputCount(input="events", rows=30, exact=False), InputCount(input="events", rows=30)
+    assert told(bound, bound) == (InputCount(input="events", rows=40, exact=False),)
+    assert told(exact, exact) == (InputCount(input="events", rows=60),), "warm-up is read twice"

@@ -65,13 +65,18 @@ def input_counts(pins: Iterable[InputPin], chunk_id: str) -> tuple[InputCount, .
     return tuple(found)
 
 
-def read_by(chunks: Iterable[Chunk]) -> tuple[InputCount, ...]:
-    """What all of them have read of each input; what several read counts for each."""
+def read_by(chunks: Iterable[Chunk], pins: Iterable[InputPin]) -> tuple[InputCount, ...]:
+    """What all of them have read of each input; what several read counts for each, but in a bound, which is never more
+    than the input has.
+    """
+    whole = {pin.name: pin.rows for pin in pins}
     found: dict[str, InputCount] = {}
     for each in (one for chunk in chunks for one in chunk.inputs):
         before = found.get(each.input, InputCount(input=each.input, rows=0))
         exact = before.exact and each.exact
-        found[each.input] = InputCount(input=each.input, rows=before.rows + each.rows, exact=exact)
+        rows = before.rows + each.rows
+        most = rows if exact else min(rows, max(whole.get(each.input, rows), before.rows, each.rows))
+        found[each.input] = InputCount(input=each.input, rows=most, exact=exact)
     return tuple(found.values())
 
 

@@ -9,7 +9,7 @@ from backcast.approving import approved_by, need_of_run, require_approval, stand
 from backcast.errors import InvalidRequest, NotApproved, Refused, StateConflict
 from backcast.model.approval import GIVEN, REFUSED, Approvals, Person, as_data
 from backcast.model.stage import recorded_staged
-from backcast.model.states import RunState
+from backcast.model.states import VISIBLE_STATES, RunState
 from backcast.model.verdict import Outcome, Review, outcome_of
 from backcast.verbs.themed import Verbs
 
@@ -89,7 +89,8 @@ class ApprovingVerbs(Verbs):
                 run, RunState.REJECTED, detail=f"rejected by {said}: {comment}", **_told(person, role)
             )
         if run.state not in (*_NOT_STARTED, RunState.CANCELLING):
-            hint = f"backcast cancel {run.run_id}"
+            verb = "undo" if run.state in VISIBLE_STATES else "status" if run.state is RunState.UNDONE else "cancel"
+            hint = f"backcast {verb} {run.run_id}"
             raise StateConflict(f"run {run.run_id} is {run.state}: it has started", hint=hint)
         if run.state is not RunState.CANCELLING:
             run = self._refuse(run, role, comment)

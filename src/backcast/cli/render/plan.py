@@ -104,7 +104,7 @@ _STRATEGIES = {
 
 def rule_lines(manifest: Manifest) -> list[RenderableType]:
     """What will judge the stage besides the checks that every run gets: part of what is approved."""
-    rules, gates = manifest.settings.rules, manifest.settings.gates
+    rules, gates = manifest.rules, manifest.settings.gates
     warn = [rule.name for rule in rules if rule.severity is Consequence.WARN]
     block = [rule.name for rule in rules if rule.severity is not Consequence.WARN]
     noticed = [" by ".join([f"metric {each.name}", *filter(None, [", ".join(each.by)])]) for each in gates.metrics]
