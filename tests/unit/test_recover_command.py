@@ -163,6 +163,18 @@ def test_windows_that_lack_what_retention_took_are_restated_before_the_stream_st
     assert ("stream live is not started: the same command goes on" in screen) == (not starts)
 
 
+def test_a_restated_window_that_lacks_its_records_all_the_same_ends_with_what_helps(desk: Desk, stream: Stream) -> None:
+    """The same window would be planned for ever, and the stream never started."""
+    stream.found = stream.found.model_copy(update={"by_offset": False, "by_window": True})
+    request = Request(pipeline="daily", start="2026-01-02", end="2026-01-03", kind=Kind.REPAIR)
+    lost = LostWindows(requests=(request,), unread=stream.found.lacking)
+    desk.answers["stream-lost-windows"] = lambda **_: lost
+    code, screen = desk.type("recover", "live", says="yy")
+    assert (code, desk.starts) == (Refused.exit_code, 0)
+    assert "no run has read offsets 0=30..45" in screen
+    assert "set `to_end: true`, and repeat this command" in screen
+
+
 def test_state_that_would_be_lost_is_told_before_anybody_is_asked(desk: Desk, stream: Stream) -> None:
     stream.found = stream.found.model_copy(update={"stateful": True, "gone": (), "lacking": ()})
     code, screen = desk.type("recover", "live", says="y")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backcast.model.document import Document
+from backcast.model.log import Ranges
 from backcast.model.request import Request
 
 RESTORED = "recover.restored"
@@ -14,3 +15,5 @@ class LostWindows(Document):
 
     requests: tuple[Request, ...]
     """Together they ask for exactly those that are still to be restated."""
+    unread: Ranges = ()
+    """Lost offsets that a run which restated their window has not read: it goes by the time that records carry."""

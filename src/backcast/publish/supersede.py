@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from backcast.errors import Drifted, Unavailable
 from backcast.model.manifest import Manifest
@@ -18,7 +19,7 @@ _ALL = 100_000
 
 def supersede(job: PublishJob, publication: Publication) -> None:
     """What this publish took the place of is now history."""
-    known = _Known(job)
+    known = _Known(job, _visible(job))
     newer = _Published(job.run, publication)
     for other in known.others:
         if other.run.state is RunState.PUBLISHED and known.takes_over(newer, other):
@@ -29,10 +30,12 @@ def supersede(job: PublishJob, publication: Publication) -> None:
 
 def hand_back(job: PublishJob) -> None:
     """What the run had taken the place of is published again, unless yet another one took its place, too."""
-    marked = [run for run in _visible(job) if run.superseded_by == job.run.run_id]
-    known = _Known(job) if marked else None
-    for other in marked:
-        heir = None if known is None else known.heir(other)
+    visible = _visible(job)
+    known = _Known(job, visible)
+    for other in visible:
+        if other.superseded_by != job.run.run_id:
+            continue
+        heir = known.heir(other)
         job.check_lease()
         if heir is None and other.state is RunState.SUPERSEDED:
             job.store.runs.transition(other, RunState.PUBLISHED, detail=f"{job.run.run_id} was undone")
@@ -57,11 +60,14 @@ class _Published:
 class _Known:
     """What is on record about the other runs: asked for once, however many of them are compared."""
 
-    def __init__(self, job: PublishJob) -> None:
-        self._job = job
+    def __init__(self, job: PublishJob, runs: Iterable[Run]) -> None:
+        self._job, self._runs = job, runs
         self._manifests: dict[str, Manifest | None] = {job.run.run_id: job.manifest}
         self._files: dict[tuple[str, Predicate], frozenset[str] | None] = {}
-        self.others = tuple(self._live(_visible(job)))
+
+    @cached_property
+    def others(self) -> tuple[_Published, ...]:
+        return tuple(self._live(self._runs))
 
     def heir(self, older: Run) -> str | None:
         """The newest of the other runs that took the place of this one, too."""

@@ -54,7 +54,9 @@ def lost_windows(world: World, spec: StreamSpec, lacking: Ranges) -> LostWindows
         world.store().streams.step(spec.name, RESTORED, query_id=recovered.data["query_id"])
     why = f"retention took what stream {spec.name} had not read"
     asked = Request(pipeline=spec.pipeline.name, kind=Kind.REPAIR, reason=why)
-    return LostWindows(requests=window_requests(asked, left, spec.dataset.time.zone, lists=True) if left else ())
+    requests = window_requests(asked, left, spec.dataset.time.zone, lists=True) if left else ()
+    missed = [one.missed for one in restated if any(one.within(each) for each in left)]
+    return LostWindows(requests=requests, unread=pieces(missed))
 
 
 def is_restored(steps: Sequence[LiveStep], query_id: str) -> bool:
@@ -93,10 +95,14 @@ class _Restated:
     windows: tuple[Interval, ...]
     unread: tuple[Interval, ...]
     """Pieces of time with lost records that the run has not read: it goes by the time that records carry."""
+    missed: Ranges = ()
+    """Lost offsets that it has not read, of whatever time."""
 
     def has(self, piece: Interval) -> bool:
-        within = any(one.start <= piece.start and piece.end <= one.end for one in self.windows)
-        return within and piece not in self.unread
+        return self.within(piece) and piece not in self.unread
+
+    def within(self, piece: Interval) -> bool:
+        return any(one.start <= piece.start and piece.end <= one.end for one in self.windows)
 
 
 def _restated(world: World, spec: StreamSpec, since: LiveStep, lacking: Ranges) -> Iterator[_Restated]:
@@ -106,4 +112,4 @@ def _restated(world: World, spec: StreamSpec, since: LiveStep, lacking: Ranges) 
         if ours and not manifest.scope.is_part:
             logs = [pin.log for pin in manifest.inputs if pin.log is not None and pin.log.topic == spec.source.topic]
             unread = pieces(layers([lacking], [log.ranges for log in logs]))
-            yield _Restated(manifest.scope.windows, tuple(_windows_of(world, spec, unread)) if unread else ())
+            yield _Restated(manifest.scope.windows, tuple(_windows_of(world, spec, unread)) if unread else (), unread)

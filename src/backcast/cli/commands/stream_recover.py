@@ -16,8 +16,9 @@ from backcast.errors import BackcastError, Refused
 if TYPE_CHECKING:
     from backcast.cli.screen import Screen
     from backcast.model.integrity import Integrity
+    from backcast.model.log import Ranges
     from backcast.model.recovery import Recovery
-    from backcast.model.request import Request
+    from backcast.model.restoring import LostWindows
 
 
 def stream_recover(
@@ -117,22 +118,24 @@ def _restore(work: Working, found: Recovery, common: Common, *, yes: bool) -> in
 
 def _restate(work: Working, found: Recovery, common: Common, *, yes: bool) -> int:
     """The windows that lack it, for a pipeline that replaces."""
-    for each in _lost_windows(work, found):
+    for each in _lost_windows(work, found).requests:
         request = each.model_copy(update={"requested_by": user()})
         code = carry_through(work, common, request.as_json(), yes=yes, is_last=False)
         if code:
             return code
-    _lost_windows(work, found)
+    if unread := _lost_windows(work, found).unread:
+        raise Refused(
+            f"no run has read offsets {_told(unread)}: the time that these records carry is too far from their window",
+            hint="raise `slack` of the source in backcast.yaml, or set `to_end: true`, and repeat this command",
+        )
     return 0
 
 
-def _lost_windows(work: Working, found: Recovery) -> tuple[Request, ...]:
+def _lost_windows(work: Working, found: Recovery) -> LostWindows:
     from backcast.model.restoring import LostWindows
 
     given = {"name": found.stream, "found": found.as_json()}
-    return LostWindows.model_validate(
-        work.call("stream-lost-windows", "looking for the lost records", **given)
-    ).requests
+    return LostWindows.model_validate(work.call("stream-lost-windows", "looking for the lost records", **given))
 
 
 def _still_lacking(work: Working, found: Recovery) -> bool:
@@ -156,7 +159,11 @@ def _look_again(work: Working, found: Recovery) -> Integrity | None:
 
 
 def _lacking(found: Recovery) -> str:
-    return ",".join(f"{each.partition}={each.start}..{each.end}" for each in found.lacking)
+    return _told(found.lacking)
+
+
+def _told(ranges: Ranges) -> str:
+    return ",".join(f"{each.partition}={each.start}..{each.end}" for each in ranges)
 
 
 def _resume(found: Recovery, after: Integrity | None, common: Common, screen: Screen, *, yes: bool) -> None:
